@@ -1,7 +1,8 @@
-"""Progress of long work: a bar on a terminal, a line now and then in a log."""
+"""Progress of long work: a bar on a terminal or in a notebook, a line now and then in a log."""
 
 from __future__ import annotations
 
+import builtins
 import sys
 import threading
 import time
@@ -32,7 +33,8 @@ class Progress:
         self.name, self.total, self.unit, self.done, self.shown = in_line(name), total, unit, done, shown
         self._earlier, self._note = done, ""
         self._bar: Any = None
-        if shown and sys.stderr.isatty():
+        # a notebook shows a bar, too, though its stderr is no terminal
+        if shown and (sys.stderr.isatty() or hasattr(builtins, "__IPYTHON__")):
             # leave=None: a bar below another one vanishes when it ends
             self._bar = tqdm(desc=self.name, total=total, unit=unit, unit_scale=unit == "B", initial=done, leave=None)
         self._lock = threading.Lock()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from temporalwiki.base.errors import UsageError
@@ -40,13 +41,16 @@ class Machine:
         return self.memory_of_a_job - LEAST_MEMORY // 2
 
 
-def find_machine(engine: str = "local", jobs: int | None = None, memory: int | None = None) -> Machine:
+def find_machine(engine: str = "local", jobs: int | None = None, memory: str | int | None = None) -> Machine:
     """Return a machine with defaults for the jobs and the memory that are not given.
 
     By default, there are as many jobs as the engine has room for, but no more than ``memory`` allows if that is given,
     and 8 GB of memory, or 1 GB for each job if that is more, but not more than the engine has, unless the jobs need
-    it. Raises UsageError for an unknown engine and for too few jobs or too little memory.
+    it. ``memory`` is in bytes, or a text such as 8GB. Raises UsageError for an unknown engine, for a text that is no
+    size, and for too few jobs or too little memory.
     """
+    if isinstance(memory, str):
+        memory = _size_in_bytes(memory)
     machine = Machine(engine=engine)
     executor = executors.load(machine.engine)
     if jobs is None:
@@ -56,3 +60,10 @@ def find_machine(engine: str = "local", jobs: int | None = None, memory: int | N
     if memory is None:
         memory = min(max(8, jobs) << 30, max(int(executor.most_memory()), jobs * LEAST_MEMORY))
     return Machine(jobs, memory, engine)
+
+
+def _size_in_bytes(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
+    if not match:
+        raise UsageError(f"--memory: {text!r} is not a size: write 8GB or 500MB")
+    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))

@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from temporalwiki import __version__
+from temporalwiki.api.table import show
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.libraries import keep_silent, quiet
 from temporalwiki.base.terminal import guard, in_line, open_closed_streams, print_result, say
 
 # Subcommand -> its summary. The module of the same name has add_arguments(parser, argv) and run(arguments).
@@ -31,17 +33,9 @@ COMMANDS = {
     "publish": "publish a dataset, model, metric or leaderboard on the Hub",
     "monthly": "fetch, build, check and publish the newest month",
     "inspect": "show the content of a dataset folder, a dump or a result file",
+    "list": "list the methods, the tasks, or the configs of a dataset",
 }
-
-# Settings that keep libraries from sending data about their use. Each library reads its own when it is imported, also
-# in child processes.
-SILENT = {
-    "DISABLE_SAFETENSORS_CONVERSION": "1",  # else a Space converts weights and receives the user's token
-    "GRADIO_ANALYTICS_ENABLED": "False",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # else each dataset and metric sends a request to a host other than the Hub
-    "RAY_USAGE_STATS_ENABLED": "0",
-}
+_LINES = ("demo", "import", "ckl", "monthly")  # they print lines as they go, and no table at the end
 
 # what errors of libraries say that are no MemoryError
 _NO_MEMORY = ("can't allocate memory", "cannot allocate memory", "failed to map segment", "can't start new thread")
@@ -85,7 +79,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit status: 0 done, 1 failed (with one line of error), 2 wrong usage."""
-    argv = list(sys.argv[1:] if argv is None else argv)
+    argv = [*(sys.argv[1:] if argv is None else argv)]  # commands/list.py hides the builtin of its name here
     wanted = next((word for word in argv if not word.startswith("-")), None)
     report = print_result if sys.stderr is None else say
     open_closed_streams()
@@ -105,10 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(argv: list[str], wanted: str | None) -> None:
-    for name, value in SILENT.items():
-        os.environ.setdefault(name, value)
-    if not sys.stderr.isatty():
-        os.environ.setdefault("TQDM_DISABLE", "1")  # the bars of libraries would fill a log
+    keep_silent()
+    quiet()
     parser = _Parser(
         prog="temporalwiki",
         description="Datasets of changes, continual-learning methods and evaluation for language models.",
@@ -127,6 +119,8 @@ def _run(argv: list[str], wanted: str | None) -> None:
         if name == wanted:  # import only the module of this subcommand, because some take seconds
             module = importlib.import_module(f"temporalwiki.commands.{name}")
             module.add_arguments(subparser, argv)
+            if name not in _LINES:
+                subparser.add_argument("--json", action="store_true", help="print tables as JSON")
             subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
             subparser.set_defaults(run=module.run, parser=subparser)
             subparser.words = argv
@@ -136,7 +130,9 @@ def _run(argv: list[str], wanted: str | None) -> None:
     _check_endpoint()
     for text in (*argv, str(Path.cwd())):
         text.encode()  # each library would fail in a way of its own
-    arguments.run(arguments)
+    made = arguments.run(arguments)
+    if made is not None:
+        show(made, arguments.json)
 
 
 def _line_of(error: Exception) -> str | None:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import re
+from inspect import signature
 from pathlib import Path
 
-from temporalwiki.base.terminal import print_result
-from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.estimate import describe_plan, estimate
+from temporalwiki.api.build import build
+from temporalwiki.api.table import Table
+from temporalwiki.builders.build import BuildOptions
 from temporalwiki.builders.executors import EXECUTORS
 from temporalwiki.builders.finish import INCLUDE
-from temporalwiki.builders.inspection import describe_manifest
-from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.snapshot import Interval, read_date
-from temporalwiki.builders.wikidata.probes import Caps
-from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
@@ -59,11 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     )
     parser.add_argument(
         "--caps",
-        type=caps,
-        default=options.caps,
+        default="0.01,0.05,0.05",
         metavar="S,R,O",
         help="the largest shares of the probes of a split with one subject, one relation and one object, or none to "
-        "keep all aligned facts (default: 0.01,0.05,0.05)",
+        "keep all aligned facts (default: %(default)s)",
     )
     parser.add_argument(
         "--allow-truncated",
@@ -110,12 +105,6 @@ def add_folders(parser: argparse.ArgumentParser, out: str, work: str) -> None:
     parser.add_argument("--work", type=Path, metavar="DIR", help=f"{work} (default: OUT.work)")
 
 
-def work_folder(arguments: argparse.Namespace) -> Path:
-    """Return the folder of --work, by default the name of --out and ".work"."""
-    out: Path = arguments.out.resolve()  # "." and ".." have no names
-    return arguments.work or out.with_name(f"{out.name}.work")
-
-
 def add_machine(parser: argparse.ArgumentParser) -> None:
     """Add the arguments for the machine that runs tasks."""
     parser.add_argument(
@@ -134,50 +123,12 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--memory",
-        type=size_in_bytes,
         metavar="SIZE",
         help="memory of all jobs together (default: 8GB, or 1GB a job if that is more, but no more than there is)",
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Build an interval, or print the estimate of --plan."""
-    # check the arguments before any work
-    machine = find_machine("local", arguments.jobs, arguments.memory)
-    interval, wikidata = read_interval(arguments)
-    options = BuildOptions(
-        include=tuple(sorted({name for name in arguments.include.split(",") if name})),
-        seed=arguments.seed,
-        unchanged_fraction=arguments.unchanged_fraction,
-        allow_truncated=arguments.allow_truncated,
-        compare=arguments.compare,
-        caps=arguments.caps,
-    )
-    sources = find_sources(arguments.dumps, interval, wikidata)
-    work = work_folder(arguments)
-    if arguments.plan:
-        print_result(describe_plan(estimate(sources, arguments.out, work, options), machine, arguments.out, work))
-        return
-    if arguments.engine != "local":
-        machine = find_machine(arguments.engine, arguments.jobs, arguments.memory)
-    manifest = build(sources, arguments.out, work, options, machine, folder_card, arguments.accept_dates)
-    print_result(describe_manifest(arguments.out, manifest))
-
-
-def caps(text: str) -> Caps | None:
-    """Return the shares of --caps, or None for "none"."""
-    if text == "none":
-        return None
-    try:
-        subject, relation, object = map(float, text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not three shares: write 0.01,0.05,0.05 or none") from None
-    return subject, relation, object
-
-
-def size_in_bytes(text: str) -> int:
-    """Return the bytes of a size such as 8GB or 500MB."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
-    if not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size: write 8GB or 500MB")
-    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+def run(arguments: argparse.Namespace) -> Table:
+    """Build an interval, or estimate it with --plan."""
+    named = {name: value for name, value in vars(arguments).items() if name in signature(build).parameters}
+    return build(**named)

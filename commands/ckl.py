@@ -9,6 +9,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from temporalwiki.api.build import work_folder
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.terminal import print_result
@@ -25,7 +26,7 @@ from temporalwiki.builders.ckl.config import described, write
 from temporalwiki.builders.ckl.text_model import RULES, TextModel, find_model
 from temporalwiki.builders.dataset_folder import check_place
 from temporalwiki.builders.inspection import describe_manifest
-from temporalwiki.commands.build import add_folders, work_folder
+from temporalwiki.commands.build import add_folders
 from temporalwiki.commands.train import add_options, given_options
 from temporalwiki.methods import needs
 from temporalwiki.model_cards.folder_card import folder_card
@@ -132,7 +133,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Iterator[str]:
-    work = work_folder(arguments)
+    work = work_folder(arguments.out, arguments.work)
     if arguments.jobs < 1:
         raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
     check_sources(arguments.config, arguments)

@@ -6,7 +6,6 @@ import argparse
 from pathlib import Path
 
 from temporalwiki.base.terminal import print_result
-from temporalwiki.commands.train import quiet
 from temporalwiki.methods import needs
 from temporalwiki.model_cards.folder_card import folder_card
 
@@ -32,7 +31,6 @@ def run(arguments: argparse.Namespace) -> None:
         from temporalwiki.eval_harness.demo import demo, demo_real
         from temporalwiki.model_cards.space import space_card
 
-    quiet()
     if arguments.real is None:
         texts = demo(arguments.out or Path("demo"), folder_card, space_card)
     else:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.base.errors import UsageError
-from temporalwiki.base.terminal import print_result
-from temporalwiki.commands.train import add_options, given_options, quiet
+from temporalwiki.api.evaluate import PRECISIONS, evaluate, names_of
+from temporalwiki.api.table import Table
+from temporalwiki.commands.train import add_options, given
 from temporalwiki.eval_harness.tasks import TASKS, find_task
-from temporalwiki.methods import needs
 
 _EXAMPLE = """\
 example:
@@ -23,7 +23,6 @@ example:
 
 Existing results are not computed again, and a text is scored only once for each model.
 """
-_PRECISIONS = ("auto", "fp32", "bf16")
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
@@ -67,56 +66,24 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument("--limit", type=int, metavar="N", help="score only the first N rows of each split")
     parser.add_argument(
         "--precision",
-        choices=_PRECISIONS,
+        metavar="NAME",
         default="auto",
-        help="precision of likelihoods; auto is bf16 on GPUs that support it",
+        help=f"precision of likelihoods: {', '.join(PRECISIONS)}; auto is bf16 on GPUs that support it",
     )
     parser.owners = lambda: _tasks(",".join(TASKS))  # type: ignore[attr-defined]
     for name, of in _tasks_in(argv).items():
         add_options(parser.add_argument_group(f"options of {name}"), of, {a.dest for a in parser._actions})
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Score the model and print its scores. Raises UsageError for wrong options."""
-    if arguments.limit is not None and arguments.limit < 1:
-        raise UsageError(f"--limit must be at least 1, not {arguments.limit}")
-    if not (found := _tasks(arguments.tasks)):
-        raise UsageError("--tasks: name one or more, separated by commas")
-    with needs("eval"):
-        from temporalwiki.eval_harness.cached_model import default_precision
-        from temporalwiki.eval_harness.interface_model import InterfaceModel
-        from temporalwiki.eval_harness.results import table
-        from temporalwiki.eval_harness.runner import Evaluation, evaluate
-        from temporalwiki.eval_harness.score_cache import cache_folder
-        from temporalwiki.eval_harness.stored_scores import open_scores
-
-    quiet()
-    tasks = {name: given_options(task, arguments, "--") for name, task in found.items()}
-    precision = default_precision() if arguments.precision == "auto" else arguments.precision
-    model = open_scores(arguments.model, cache_folder(), precision)
-    if arguments.judge is not None:
-        judge = open_scores(arguments.judge, cache_folder(), precision)
-        if not isinstance(model, InterfaceModel) or not isinstance(judge, InterfaceModel):
-            raise UsageError("--judge: both --model and --judge must be models of a provider, such as openai/NAME")
-        model.judge = judge
-    wanted = Evaluation(
-        arguments.model,
-        arguments.data,
-        tasks,
-        tuple(arguments.config),
-        arguments.output,
-        arguments.limit,
-        start=arguments.start,
-    )
-    results = evaluate(wanted, model)
-    if model.state.is_main_process:
-        print_result(table(results))
-        for result in results:
-            print_result(result.path)
+def run(arguments: argparse.Namespace) -> Table:
+    """Score the model, and return its scores. Raises UsageError for wrong options."""
+    names = ("model", "data", "tasks", "config", "output", "limit", "start", "judge", "precision")
+    own = {option.name for task in _tasks(arguments.tasks).values() for option in fields(task)}
+    return evaluate(**given(arguments, (*names, *own)))
 
 
 def _tasks(names: str) -> dict[str, Any]:
-    return {name: find_task(name) for name in names.replace(",", " ").split()}
+    return {name: find_task(name) for name in names_of(names)}
 
 
 def _tasks_in(argv: list[str]) -> dict[str, Any]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 
-from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.terminal import print_result
-from temporalwiki.commands.train import quiet
+from temporalwiki.api.experiment import run as run_experiment
+from temporalwiki.api.table import Table, show
+from temporalwiki.base.errors import InputError
 from temporalwiki.methods import needs
-from temporalwiki.methods.recipes import read_recipe
 
 _EXAMPLE = """\
 example:
@@ -40,29 +38,14 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Run the experiment and write its leaderboard; raise InputError if cells failed."""
-    if arguments.jobs < 1:
-        raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
-    read_recipe(arguments.recipe, None)  # report a wrong name before torch is imported, which takes seconds
-    with needs("eval"):
-        from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
-        from temporalwiki.eval_harness.experiment.job_runners import end_with_parent, find_job_runner
-        from temporalwiki.model_cards.space import space_card
-
-    quiet()
-    experiment = read_experiment(arguments.recipe)
+def run(arguments: argparse.Namespace) -> Table:
+    """Run the experiment and write its leaderboard; raise InputError, after its table, if cells failed."""
     if arguments.cell:
+        with needs("eval"):
+            from temporalwiki.eval_harness.experiment.job_runners import end_with_parent
         end_with_parent()
-        progress = run_experiment(experiment, only=arguments.cell)
-    else:
-        engine = find_job_runner(arguments.engine, experiment, arguments.jobs)
-        progress = run_experiment(experiment, engine, arguments.jobs)
-        for text in show(experiment, progress, space_card) if os.environ.get("RANK", "0") == "0" else ():
-            print_result(text)
-    failed = [one for one in progress if one.state == "failed"]
-    if failed:
-        raise InputError(
-            f"{len(failed)} of {len(progress)} cells failed, the first is {failed[0].cell.name}: {failed[0].why}; run "
-            "the same command again to retry them"
-        )
+    made = run_experiment(arguments.recipe, engine=arguments.engine, jobs=arguments.jobs, cell=arguments.cell)
+    if made.failure:
+        show(made, arguments.json)
+        raise InputError(made.failure)
+    return made

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from temporalwiki.base.terminal import print_result
-from temporalwiki.builders.fetch import MIRROR, describe_plan, fetch, plan
+from temporalwiki.api.table import Table
+from temporalwiki.builders.fetch import MIRROR, describe_plan, fetch, left, plan
 from temporalwiki.commands.build import add_interval, read_interval
 
 _EXAMPLE = """\
@@ -29,14 +29,16 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument("--plan", action="store_true", help="list the files and their sizes, and stop")
 
 
-def run(arguments: argparse.Namespace) -> None:
+def run(arguments: argparse.Namespace) -> Table:
     """Fetch, or with --plan say what would be fetched."""
     interval, named = read_interval(arguments)
     wikidata = named or (None, None)
-    mirrors = arguments.mirror or [MIRROR]
+    mirrors, dumps = arguments.mirror or [MIRROR], arguments.dumps
     if arguments.plan:
-        print_result(describe_plan(arguments.dumps, plan(interval, arguments.dumps, mirrors, wikidata)))
-        return
-    files = fetch(interval, arguments.dumps, mirrors, wikidata)
-    size = sum(file.stat().st_size for file in files)
-    print_result(f"{arguments.dumps}: {len(files)} files, {size / 1e9:,.2f} GB, all as listed")
+        wanted = plan(interval, dumps, mirrors, wikidata)
+        rows = [{"file": str(file.path), "size": file.size, "to_fetch": left(dumps, file)} for file in wanted]
+        return Table(dumps, rows, describe_plan(dumps, wanted))
+    files = fetch(interval, dumps, mirrors, wikidata)
+    sizes = {str(file.relative_to(dumps)): file.stat().st_size for file in files}
+    rows = [{"file": file, "size": size, "to_fetch": 0} for file, size in sizes.items()]
+    return Table(dumps, rows, f"{dumps}: {len(files)} files, {sum(sizes.values()) / 1e9:,.2f} GB, all as listed")

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
+from temporalwiki.api.build import split_rows
+from temporalwiki.api.evaluate import score_rows
+from temporalwiki.api.table import Table, show
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.inspection import describe, describe_problems
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.eval_harness import inspection as results
+from temporalwiki.eval_harness.results import read_result, result_files
 
 _EXAMPLE = """\
 example:
@@ -26,13 +31,21 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Print the description. Raises InputError if a dataset folder is not what its manifests say."""
-    if (text := results.describe(arguments.path)) is not None:
-        print_result(text)
-        return
-    print_result(describe(arguments.path))
-    if found := describe_problems(arguments.path):
-        raise InputError(f"{arguments.path}: {'; '.join(found)}")
-    if arguments.path.is_dir():
-        print_result("\nall files are as the manifests say")
+def run(arguments: argparse.Namespace) -> Table:
+    """Describe it. Raises InputError, after the description, if a dataset folder is not what its manifests say."""
+    path = arguments.path
+    if (text := results.describe(path)) is not None:
+        files = result_files(path) if arguments.json else []
+        of_results = [
+            {"model": result.manifest.model.name, **row}
+            for result in map(read_result, files)
+            for row in score_rows(result)
+        ]
+        return Table(path, of_results, text)
+    text = describe(path)
+    rows = [row for manifest in read_manifests(path) for row in split_rows(manifest)] if path.is_dir() else []
+    found = Table(path, rows or [{"line": line} for line in text.splitlines()], text)
+    if problems := describe_problems(path):
+        show(found, arguments.json)
+        raise InputError(f"{path}: {'; '.join(problems)}")
+    return replace(found, text=f"{text}\n\nall files are as the manifests say") if path.is_dir() else found

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from temporalwiki.base.terminal import print_result
-from temporalwiki.methods import needs
+from temporalwiki.api.leaderboard import leaderboard
+from temporalwiki.api.table import Table
 
 _EXAMPLE = """\
 example:
@@ -23,15 +23,6 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument("--data", metavar="DATASET", help="dataset folder or Hub id, to plot its facts")
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write the leaderboard and print the path of its page. Raises UsageError if a package is missing."""
-    with needs("eval"):
-        from temporalwiki.eval_harness.results import read_results
-
-        results = read_results(arguments.results)
-
-        from temporalwiki.eval_harness.leaderboard import write_leaderboard  # takes seconds to import
-        from temporalwiki.model_cards.space import space_card
-
-    for text in write_leaderboard(results, arguments.results, arguments.out, space_card, arguments.data):
-        print_result(text)
+def run(arguments: argparse.Namespace) -> Table:
+    """Write the leaderboard. Raises UsageError if a package is missing."""
+    return leaderboard(arguments.results, arguments.out, data=arguments.data)

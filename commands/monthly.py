@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from temporalwiki.api.build import work_folder
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.fetch import MIRROR
 from temporalwiki.builders.machine import find_machine
-from temporalwiki.commands.build import add_folders, add_machine, work_folder
+from temporalwiki.commands.build import add_folders, add_machine
 from temporalwiki.push_scripts.monthly import Job, monthly
 
 _EXAMPLE = """\
@@ -63,7 +64,7 @@ def run(arguments: argparse.Namespace) -> None:
         repo_id=arguments.repo,
         dumps=arguments.dumps,
         out=arguments.out,
-        work=work_folder(arguments),
+        work=work_folder(arguments.out, arguments.work),
         # a dry run needs no cluster
         machine=find_machine("local" if arguments.dry_run else arguments.engine, arguments.jobs, arguments.memory),
         mirrors=tuple(arguments.mirror or [MIRROR]),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 
+from temporalwiki.api.publish import KINDS, publish, steps
+from temporalwiki.api.table import Table
 from temporalwiki.base.terminal import print_result
-from temporalwiki.methods import needs
 
 _EXAMPLE = """\
 example:
@@ -20,13 +21,12 @@ example:
 
 The token comes from `hf auth login`, HF_TOKEN or a trusted publisher (docs/publishing.md).
 """
-_KINDS = ("dataset", "model", "metric", "leaderboard")
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("kind", choices=_KINDS, metavar="KIND", help=f"what to publish: {', '.join(_KINDS)}")
+    parser.add_argument("kind", metavar="KIND", help=f"what to publish: {', '.join(KINDS)}")
     parser.add_argument("path", type=Path, metavar="PATH", help="folder to publish")
     parser.add_argument("repo_id", metavar="REPO_ID", help="repository: ORG/NAME; created if it does not exist")
     parser.add_argument("--tag", metavar="TAG", help="tag of the commit (default for datasets: the month, 2021.12)")
@@ -44,40 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Publish and print the steps."""
-    dataset_options = dict.fromkeys(("accept_jump", "replace", "accept_noncommercial"), "dataset")
-    for name, kind in (dataset_options | {"base": "model", "results": "model"}).items():
-        if getattr(arguments, name) and arguments.kind != kind:
-            arguments.parser.error(f"--{name.replace('_', '-')} is an option for a {kind}, not a {arguments.kind}")
-    with needs("eval"):
-        for line in _publish(arguments):
-            print_result(line)
-
-
-def _publish(arguments: argparse.Namespace) -> Iterator[str]:
-    path, repo_id, tag, dry_run = arguments.path, arguments.repo_id, arguments.tag, arguments.dry_run
-    if arguments.kind == "dataset":
-        from temporalwiki.push_scripts.dataset import publish_dataset
-
-        return publish_dataset(
-            path,
-            repo_id,
-            tag=tag,
-            accept_jump=arguments.accept_jump,
-            replace=arguments.replace,
-            accept_noncommercial=arguments.accept_noncommercial,
-            dry_run=dry_run,
-        )
-    if arguments.kind == "model":
-        from temporalwiki.push_scripts.model import publish_model
-
-        base, results = arguments.base, arguments.results
-        return publish_model(path, repo_id, tag=tag, base=base, results=results, dry_run=dry_run)
-    if arguments.kind == "metric":
-        from temporalwiki.push_scripts.metric import publish_metric
-
-        return publish_metric(path, repo_id, tag=tag, dry_run=dry_run)
-    from temporalwiki.push_scripts.leaderboard import publish_leaderboard
-
-    return publish_leaderboard(path, repo_id, tag=tag, dry_run=dry_run)
+def run(arguments: argparse.Namespace) -> Table | None:
+    """Publish, and print each step when it is done."""
+    named = {name: value for name, value in vars(arguments).items() if name in signature(publish).parameters}
+    if arguments.json:
+        return publish(**named)
+    for line in steps(**named):
+        print_result(line)
+    return None

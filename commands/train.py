@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Collection, Mapping
 from dataclasses import fields
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_type_hints
 
+from temporalwiki.api.table import Table
+from temporalwiki.api.train import train
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import element, from_mapping
-from temporalwiki.base.terminal import print_result
-from temporalwiki.methods import METHODS, find_method, needs
+from temporalwiki.methods import METHODS, find_method
 from temporalwiki.methods.options import TrainOptions
-from temporalwiki.methods.recipes import configured, names, read_recipe
+from temporalwiki.methods.recipes import names, read_recipe
 
 _EXAMPLE = """\
 example:
@@ -26,7 +25,7 @@ example:
 
 Options on the command line override the recipe.
 """
-_RUN_OPTIONS = ("method", "model", "data", "config", "past", "output")  # not options of the training itself
+_NOT_OPTIONS = {"command", "run", "parser", "debug", "json", "resume"}
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
@@ -61,61 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         add_options(training, TrainOptions)
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Train and print where the checkpoint is. Raises UsageError if an option is missing."""
-    given = {name: value for name, value in vars(arguments).items() if value is not None}
-    values = (read_recipe(arguments.recipe, arguments.method) if arguments.recipe else {}) | {
-        name: value
-        for name, value in given.items()
-        if name not in ("command", "run", "parser", "debug", "recipe", "resume")
-    }
-    for name in ("method", "model", "data", "config"):
-        if not values.get(name):
-            raise UsageError(f"--{name} is required, on the command line or in a recipe")
-    where = f"--recipe {arguments.recipe}: " if arguments.recipe else ""
-    options = {name: value for name, value in values.items() if name not in (*_RUN_OPTIONS, "experiment")}
-    configs = [values["config"]] if isinstance(values["config"], str) else list(values["config"])
-
-    method, train_options = configured(str(values["method"]), options, where)
-    with needs("train"):
-        from accelerate import PartialState
-
-        from temporalwiki.methods.train import MANIFEST, Run, train  # imports torch, which takes seconds
-
-    quiet()
-    output = Path(values.get("output") or f"runs/{values['method']}-{'-'.join(configs)}")
-    wanted = Run(
-        name=str(values["method"]),
-        method=method,
-        model=str(values["model"]),
-        data=str(values["data"]),
-        config=configs[0],
-        past=values.get("past"),
-        options=train_options,
-        output=output,
-    )
-    manifests = train(wanted, configs)
-    for manifest in manifests if PartialState().is_main_process else []:
-        config = manifest["run"]["config"]
-        folder = output / config if len(configs) > 1 else output
-        loss = manifest.get("loss")
-        change = f"loss {loss['first']:.4f} to {loss['last']:.4f} in {manifest['steps']} steps; " if loss else ""
-        print_result(f"{config}: {change}checkpoint in {folder} ({MANIFEST})")
-
-
-def quiet() -> None:
-    """Silence the messages of libraries, and their progress bars unless there is a terminal."""
-    import warnings
-
-    import datasets
-    import transformers
-
-    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # they concern peft and trl
-
-    transformers.utils.logging.set_verbosity_error()
-    if not sys.stderr.isatty():
-        transformers.utils.logging.disable_progress_bar()
-        datasets.disable_progress_bars()
+def run(arguments: argparse.Namespace) -> Table:
+    """Train, and return the checkpoint. Raises UsageError if an option is missing."""
+    return train(**given(arguments, vars(arguments).keys() - _NOT_OPTIONS))
 
 
 def _method_in(argv: list[str]) -> str | None:
@@ -155,7 +102,11 @@ def add_options(
             group.add_argument(flag, metavar=None if choices else metavar, choices=choices, help=text)
 
 
-def given_options(options: type, arguments: argparse.Namespace, where: str = "") -> Any:
+def given(arguments: argparse.Namespace, names: Collection[str]) -> dict[str, Any]:
+    """Return those of the arguments ``names`` that have a value, as keyword arguments of a function."""
+    return {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
+
+
+def given_options(options: type, arguments: argparse.Namespace) -> Any:
     """Return an instance of the dataclass ``options`` with the values that were given; see ``from_mapping``."""
-    values = {f.name: getattr(arguments, f.name, None) for f in fields(options)}
-    return from_mapping(options, {name: value for name, value in values.items() if value is not None}, where)
+    return from_mapping(options, given(arguments, [f.name for f in fields(options)]), "")

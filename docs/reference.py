@@ -19,8 +19,8 @@ EXPECTED = ("Couldn't import temporalwiki.eval_harness.", "Error parsing type an
 
 
 def main(folder: Path) -> int:
-    # a lazy attribute, which pdoc sees only after its first use
-    vars(temporalwiki)["load_dataset"] = temporalwiki.load_dataset
+    # lazy attributes, which pdoc sees only after their first use
+    vars(temporalwiki).update({name: getattr(temporalwiki, name) for name in temporalwiki.__all__})
     pdoc.render.configure(include_undocumented=False, search=False, show_source=False)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

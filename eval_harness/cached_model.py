@@ -81,6 +81,10 @@ class CachedModel:
         found = checkpoint.load(self.reference, torch.float32)
         return checkpoint.Checkpoint(found.model.to(self.state.device), found.tokenizer)
 
+    def copied(self) -> checkpoint.Checkpoint:
+        """Return model and tokenizer once more, for training, which changes them."""
+        return checkpoint.load(self.reference)
+
     @cached_property
     def tokenizer(self) -> Any:
         """The tokenizer, for callers that do not need the model."""
@@ -156,7 +160,8 @@ class CachedModel:
                     pq.write_table(pa.Table.from_pylist(rows), part)
             self.state.wait_for_everyone()
             output = folder / "model"
-            train(Run("light_tuning", LightTuning(), name, str(folder), "lighttuning-facts", None, options, output))
+            config = "lighttuning-facts"
+            train(Run("light_tuning", LightTuning(), name, str(folder), config, None, options, output, self.copied))
             self.state.wait_for_everyone()
             yield CachedModel(str(output), self.cache_folder, self.precision)
             self.state.wait_for_everyone()

@@ -20,7 +20,6 @@ from temporalwiki.base.files import discard, only_one, whole_folder
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import CachedModel, default_precision
 from temporalwiki.eval_harness.scoring import encoder_inputs, sentinel_of
-from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.light_tuning import LightTuning
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
@@ -73,7 +72,7 @@ def _train(
 ) -> None:
     """Train the copy, and write its weights to FOLDER/model at the end."""
     set_seed(options.seed)
-    start = checkpoint.load(model.reference)
+    start = model.copied()
     method = LightTuning()  # also trains parameters that a method had frozen or wrapped
     tuned = method.prepare(start.model, options.seed)
     inputs, labels = _tokens(tuned, start.tokenizer, examples)

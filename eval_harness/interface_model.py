@@ -6,7 +6,8 @@ import asyncio
 import os
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -142,7 +143,7 @@ class InterfaceModel:
             before = Counter(self.costs)
             try:
                 with Progress(what, len(distinct), "question", len(known)) as progress:
-                    asyncio.run(self._ask_all(missing, cache, progress))
+                    _finish(self._ask_all(missing, cache, progress))
             except Exception as error:  # noqa: BLE001 - each provider has errors of its own
                 kept = len(cache.answers(distinct))
                 raise InputError(
@@ -203,6 +204,17 @@ class InterfaceModel:
                 text = text.replace(secret, "***")
         text = _IN_URL.sub("", text)
         return f"{text[:300]}..." if len(text) > 300 else text or type(error).__name__
+
+
+def _finish(work: Coroutine[Any, Any, None]) -> None:
+    """Wait for a coroutine. In a notebook, which has an event loop, another thread runs it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(work)
+        return
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, work).result()
 
 
 def question_about(row: Row, as_of: str = "") -> str:

@@ -8,11 +8,12 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
+import datasets
 import numpy as np
 
 from temporalwiki import __version__
@@ -44,7 +45,8 @@ class Evaluation:
     output: Path
     limit: int | None  # most rows of each split
     label: str = ""  # the model's name on a leaderboard; empty: the name of its method
-    start: str | None = None  # the model that the model started from, or its results
+    start: str | CachedModel | None = None  # the model that the model started from, or its results
+    rows: Mapping[str, datasets.DatasetDict] | None = None  # the configs of data in memory
 
 
 def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = None) -> list[Result]:
@@ -58,7 +60,8 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
         _check_asked(wanted, model)
     if wanted.output.exists() and not wanted.output.is_dir():
         raise InputError(f"{wanted.output}: is a file; name a folder with --output")
-    available = config_names(wanted.data) if available is None else available
+    if available is None:
+        available = config_names(wanted.data) if wanted.rows is None else list(wanted.rows)
     for config in wanted.configs:
         check_config(wanted.data, config, available)
     plan = [
@@ -96,7 +99,8 @@ def _check_asked(wanted: Evaluation, model: InterfaceModel) -> None:
         able = ", ".join(name for name in TASKS if find_task(name).asks)
         raise UsageError(f"{model.reference} gives no likelihoods, which {', '.join(unfit)} needs; it can do {able}")
     if wanted.start is not None:
-        raise UsageError(f"--start {wanted.start}: {model.reference} gives no likelihoods to compare")
+        start = wanted.start if isinstance(wanted.start, str) else wanted.start.name
+        raise UsageError(f"--start {start}: {model.reference} gives no likelihoods to compare")
 
 
 def _set_start(wanted: Evaluation, model: Scored) -> str:
@@ -112,16 +116,20 @@ def _set_start(wanted: Evaluation, model: Scored) -> str:
     if isinstance(model.start, CachedModel) and model.start.reference == wanted.start:
         return ""  # an experiment calls ``evaluate`` many times
     model.start = None
+    start: Scored
     try:
-        start = open_scores(wanted.start, cache_folder(), model.precision)
+        if isinstance(wanted.start, CachedModel):
+            start = wanted.start
+        else:
+            start = open_scores(wanted.start, cache_folder(), model.precision)
         start.check()
     except InputError as error:
         return f"--start {error}"
     if isinstance(start, InterfaceModel):
-        return f"--start {wanted.start}: gives no likelihoods"
+        return f"--start {start.reference}: gives no likelihoods"
     if start.precision != model.precision:
         return (
-            f"--start {wanted.start}: its scores are {start.precision}, but {wanted.model} is scored in "
+            f"--start {start.reference}: its scores are {start.precision}, but {wanted.model} is scored in "
             f"{model.precision}; score both with the same --precision"
         )
     model.start = start
@@ -144,18 +152,19 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
     begun = time.perf_counter()
     if isinstance(model, StoredScores) and not task.start:
         raise NothingToScoreError(f"{name}: {model.reference} holds results; this task needs the model itself")
-    rows = _read(wanted.data, config, task.splits, wanted.limit, task.max_rows, "")
+    rows = _read(wanted, config, task.splits, task.max_rows)
     for split, of_split in rows.items():
         check_columns(of_split, task.columns, f"{wanted.data}, {config}, {split}")
     if not any(rows.values()):
-        splits = ", ".join(load(wanted.data, config, None))
+        splits = ", ".join(_splits(wanted, config))
         raise NothingToScoreError(
             f"{wanted.data}, {config}: no rows in {', '.join(task.splits) or 'it'}, so nothing to score; "
             f"its splits are {splits}"
         )
     for prefix, other in task.extra_configs(config).items():
         if other in available:
-            rows |= _read(wanted.data, other, (), None, None, f"{prefix}/")
+            found = _read(replace(wanted, limit=None), other, (), None)
+            rows |= {f"{prefix}/{split}": of_split for split, of_split in found.items()}
     inputs: dict[str, dict[str, Any]] = {
         "task": {"name": name, "version": task.version, "options": task.recorded_options()},
         "model": {"name": model.name, "revision": model.revision, "precision": model.precision},
@@ -203,18 +212,20 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
     return read_result(path)
 
 
-def _read(
-    data: str, config: str, splits: Sequence[str], limit: int | None, max_rows: int | None, prefix: str
-) -> dict[str, list[Row]]:
+def _splits(wanted: Evaluation, config: str) -> Any:
+    return load(wanted.data, config, None) if wanted.rows is None else wanted.rows[config]
+
+
+def _read(wanted: Evaluation, config: str, splits: Sequence[str], max_rows: int | None) -> dict[str, list[Row]]:
     """Return the rows of a config by split: of the splits named in ``splits``, or of all splits if it is empty.
 
-    A split with more than ``max_rows`` rows is sampled with a fixed seed. Then ``limit`` keeps the first rows.
+    A split with more than ``max_rows`` rows is sampled with a fixed seed. Then the limit keeps the first rows.
     """
     read = {}
-    for split, rows in load(data, config, None).items():
+    for split, rows in _splits(wanted, config).items():
         if splits and split not in splits:
             continue
         if max_rows is not None and len(rows) > max_rows:
             rows = rows.select(np.sort(np.random.default_rng(0).choice(len(rows), max_rows, replace=False)))
-        read[prefix + split] = list(rows.select(range(min(len(rows), limit or len(rows)))))
+        read[split] = list(rows.select(range(min(len(rows), wanted.limit or len(rows)))))
     return read

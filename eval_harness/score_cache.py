@@ -39,7 +39,8 @@ class ScoreCache:
         self.path = folder / f"{fingerprint(revision, policy, libraries)}.sqlite"
         with self._named():
             folder.mkdir(parents=True, exist_ok=True)
-            self._file = sqlite3.connect(self.path, timeout=_PATIENCE)
+            # a thread of a notebook may use it while this one waits
+            self._file = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
             with self._file:
                 columns = "key BLOB PRIMARY KEY, value BLOB"
                 self._file.execute(f"CREATE TABLE IF NOT EXISTS kept ({columns}) WITHOUT ROWID")

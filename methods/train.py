@@ -59,6 +59,7 @@ class Run:
     past: str | None
     options: TrainOptions
     output: Path
+    load: Callable[[], checkpoint.Checkpoint] | None = None  # loads ``model`` if it is in memory
 
 
 class _UnfinishedRun(msgspec.Struct):
@@ -85,7 +86,7 @@ def train(run: Run, configs: list[str] | None = None) -> list[dict[str, Any]]:
     for config in configs:
         output = run.output / config if len(configs) > 1 else run.output
         phases.append(replace(run, config=config, output=output))
-        run = replace(run, model=str(output))
+        run = replace(run, model=str(output), load=None)
     unfinished = [phase for phase in phases if not (phase.output / MANIFEST).is_file() and phase.method.trains]
     reads = _check_data(unfinished) if unfinished else {}
     return [_phase(phase, reads.get(phase.config, [])) for phase in phases]
@@ -163,7 +164,7 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     precision = _precision(options.precision)
     set_seed(options.seed)
     reference = checkpoint.pinned(run.model)
-    start = checkpoint.load(reference)
+    start = checkpoint.load(reference) if run.load is None else run.load()
     kind = "encoder-decoder" if is_encoder_decoder(start.model) else "decoder-only"
     if method.unsupported_architecture == kind:
         raise UsageError(f"{run.name} does not support {run.model}, which is {kind}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "temporalwiki"
-FLOORS = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts", "commands")
+FLOORS = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts", "api", "commands")
 
 
 @functools.cache

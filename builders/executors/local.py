@@ -6,13 +6,15 @@ import contextlib
 import multiprocessing.util
 import os
 import signal
+import sys
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import resource_tracker
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from temporalwiki.base.errors import InputError, UsageError
@@ -84,7 +86,8 @@ class Executor(StageExecutor):
             # workers inherit the blocked signal: on Ctrl-C this process ends them
             mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
-                futures: dict[Future[Any], int] = {pool.submit(_run, rank): rank for rank in ranks}
+                with _without_main():
+                    futures: dict[Future[Any], int] = {pool.submit(_run, rank): rank for rank in ranks}
             except (EOFError, ConnectionError):  # the process that starts workers was killed
                 raise BrokenProcessPool from None
             finally:
@@ -105,6 +108,17 @@ class Executor(StageExecutor):
             for worker in list((pool._processes or {}).values()):
                 worker.terminate()
             pool.shutdown(cancel_futures=True)
+
+
+@contextlib.contextmanager
+def _without_main() -> Iterator[None]:
+    """Hide the program's main module from workers, which would run it again: in a script, that is the whole build."""
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = ModuleType("__main__")
+    try:
+        yield
+    finally:
+        sys.modules["__main__"] = main
 
 
 def _begin(executor: Executor) -> None:

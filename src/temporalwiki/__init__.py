@@ -1,23 +1,63 @@
 """temporalwiki: datasets of Wikipedia and Wikidata changes, continual-learning methods, and evaluation.
 
-``temporalwiki.load_dataset`` loads the benchmark; the command ``temporalwiki`` builds it, trains and evaluates.
+Each command of ``temporalwiki`` is a function here, and its options are the function's keyword arguments. Functions
+raise ``temporalwiki.errors.InputError``, or ``UsageError`` for a wrong argument.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
+from temporalwiki import errors
+
 if TYPE_CHECKING:
+    from temporalwiki.api.build import build
+    from temporalwiki.api.cutoff import cutoff
+    from temporalwiki.api.evaluate import evaluate
+    from temporalwiki.api.experiment import experiment
+    from temporalwiki.api.forgetting import ForgettingCallback
+    from temporalwiki.api.leaderboard import leaderboard
+    from temporalwiki.api.publish import publish
+    from temporalwiki.api.train import train
     from temporalwiki.builders.loading import load_dataset
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "load_dataset"]
+_PLACES = {
+    "ForgettingCallback": "api.forgetting",
+    "build": "api.build",
+    "cutoff": "api.cutoff",
+    "evaluate": "api.evaluate",
+    "experiment": "api.experiment",
+    "leaderboard": "api.leaderboard",
+    "publish": "api.publish",
+    "train": "api.train",
+    "load_dataset": "builders.loading",
+}
+__all__ = [
+    "ForgettingCallback",
+    "__version__",
+    "build",
+    "cutoff",
+    "errors",
+    "evaluate",
+    "experiment",
+    "leaderboard",
+    "load_dataset",
+    "publish",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:
-    # imported on first use: `datasets` takes seconds to import, and most commands do not need it
-    if name == "load_dataset":
-        from temporalwiki.builders.loading import load_dataset
+    # imported on first use: `datasets` and torch take seconds to import
+    if name not in _PLACES:
+        raise AttributeError(f"module 'temporalwiki' has no attribute {name!r}")
+    from temporalwiki.base.libraries import keep_silent
 
-        return load_dataset
-    raise AttributeError(f"module 'temporalwiki' has no attribute {name!r}")
+    keep_silent()
+    return getattr(importlib.import_module(f"temporalwiki.{_PLACES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_PLACES]

@@ -48,6 +48,15 @@ def test_a_terminal_shows_a_bar_and_no_line(monkeypatch: pytest.MonkeyPatch, clo
     assert shown.done == 4
 
 
+def test_a_notebook_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = io.StringIO()  # no terminal, as the stderr of a kernel
+    monkeypatch.setattr(sys, "stderr", notebook)
+    monkeypatch.setattr("builtins.__IPYTHON__", True, raising=False)
+    with Progress("read", 4, "page") as shown:
+        shown.update(4)
+    assert "read: 100%|" in notebook.getvalue()
+
+
 def test_a_bar_below_another_one_vanishes(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = a_terminal(monkeypatch)
     with Progress("outer", 1), Progress("inner", 1) as inner:

@@ -19,7 +19,7 @@ import a_result
 from a_month import add_month, article
 
 PROJECT = Path(__file__).parents[2]
-PACKAGES = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts", "commands")
+PACKAGES = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts", "api", "commands")
 TEXTS = {
     "\x1b[2Jgone": "\\x1b[2Jgone",
     "a\0b": "a\\x00b",

@@ -118,4 +118,4 @@ def test_other_caps_are_wrong_usage_of_the_command(caps: str, dumps: Path, capsy
     except SystemExit as stop:  # argparse
         status = stop.code
     assert status == 2
-    assert re.search("argument --caps: |the caps must be ", capsys.readouterr().err.splitlines()[-1])
+    assert re.search("build: --caps: |the caps must be ", capsys.readouterr().err.splitlines()[-1])

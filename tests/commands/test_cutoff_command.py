@@ -76,7 +76,7 @@ WRONG = {
     "no month": (("--from", "March"), 2, "--from 'March' is not a month: write YYYY-MM"),
     "a thirteenth month": (("--to", "2021-13"), 2, "--to '2021-13' is not a month"),
     "months backwards": (("--from", "2021-03", "--to", "2021-02"), 2, "--from 2021-03 is after --to 2021-02"),
-    "an unknown topic": (("--topics", "sport"), 2, "invalid choice: 'sport'"),
+    "an unknown topic": (("--topics", "sport"), 2, "no topics 'sport'; there are none, relation, class"),
     "no changes in these months": (("--from", "2022-01"), 1, "in these months"),
     "a dataset without dates": (("--data", "other"), 1, "other: no config such as probes-20211101-20211201"),
     "no dataset": (("--data", "./nowhere"), 1, "./nowhere: cannot load a dataset"),

@@ -89,7 +89,7 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "one config of several": (("--config", "probes-1112", "news"), "--config news: none of the tasks twiki_probes"),
     "a dataset of something else": (("--data", "gpt2"), "no config 'probes-1112'; there are default"),
     "no rows": (("--limit", 0), "--limit must be at least 1, not 0"),
-    "another precision": (("--precision", "fp16"), "invalid choice: 'fp16'"),
+    "another precision": (("--precision", "fp16"), "no precision 'fp16'; there are auto, fp32, bf16"),
     "no beams": (("--beams", 0), "beams must be at least 1, not 0"),
     "an option that is not a number": (("--beams", "many"), "beams must be a whole number, not 'many'"),
 }  # fmt: skip

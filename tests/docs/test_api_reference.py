@@ -13,7 +13,7 @@ import pytest
 
 from documents import ROOT
 
-PACKAGES = ("base", "builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts")
+PACKAGES = ("api", "base", "builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts")
 FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if not path.is_symlink()]
 OURS = {"InputError", "UsageError", "UnreadablePage", "NotAnEntity", "ValueError", "RuntimeError"}
 SAYS = ("raise", "refuse", "error")  # words by which a docstring mentions an error

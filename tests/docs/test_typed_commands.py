@@ -267,7 +267,18 @@ def test_a_document_names_what_exists(file: str) -> None:
         assert (ROOT / name).exists() or name.startswith(MADE), f"{file}: {name}"
 
 
-TOPS = ("base", "builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts", "docs", "tests")
+TOPS = (
+    "api",
+    "base",
+    "builders",
+    "commands",
+    "eval_harness",
+    "methods",
+    "model_cards",
+    "push_scripts",
+    "docs",
+    "tests",
+)
 TOPS += ("benchmarks", "examples")
 MADE = ("eval_harness/metrics/first_word",)  # by a reader of a guide
 
@@ -281,6 +292,10 @@ def check_options(words: list[str], where: str) -> None:
     module = importlib.import_module(f"temporalwiki.commands.{name}")
     parser = argparse.ArgumentParser(allow_abbrev=False)
     module.add_arguments(parser, words)
-    there = {option for action in parser._actions for option in action.option_strings} | {"--debug", "--help"}
+    there = {option for action in parser._actions for option in action.option_strings} | {
+        "--debug",
+        "--help",
+        "--json",
+    }
     wrong = [word for word in rest if word.startswith("--") and word.partition("=")[0] not in there]
     assert not wrong, f"{where}: no option {wrong}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -242,3 +243,10 @@ def test_no_key_or_no_package_is_one_line(name: str, tmp_path: Path, monkeypatch
         InterfaceModel(name, tmp_path).check()
     assert len(str(error.value).splitlines()) == 1
     assert "_API_KEY" in str(error.value) or "pip install" in str(error.value)
+
+
+def test_it_is_asked_from_a_notebook_which_has_an_event_loop(tmp_path: Path) -> None:
+    async def cell() -> list[str]:
+        return mock(tmp_path, by_subject).ask(["Who leads Tavora?"], "test")
+
+    assert asyncio.run(cell()) == [SAID["Tavora"]]

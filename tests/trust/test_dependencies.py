@@ -15,7 +15,7 @@ import pytest
 import temporalwiki
 
 ROOT = Path(temporalwiki.__file__).parents[2]
-OURS = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts", "commands", "benchmarks")
+OURS = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts", "api", "commands", "benchmarks")
 OURS += ("tests", "docs")
 # imported, and declared nowhere -> why
 ELSEWHERE = {

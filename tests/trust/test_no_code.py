@@ -28,7 +28,17 @@ from file_server import FileServer
 from tiny_probes import write_month
 
 ROOT = Path(temporalwiki.__file__).parents[2]
-FOLDERS = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts", "commands", "benchmarks")
+FOLDERS = (
+    "base",
+    "builders",
+    "methods",
+    "eval_harness",
+    "model_cards",
+    "push_scripts",
+    "api",
+    "commands",
+    "benchmarks",
+)
 
 # The source. Calls in NEVER are forbidden; each exception in FINE gives the reason why it is safe.
 

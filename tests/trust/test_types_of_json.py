@@ -30,7 +30,7 @@ for kind in found:
 
 
 def test_all_types_are_freed_at_the_end_of_a_process() -> None:
-    packages = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts")
+    packages = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts", "api")
     files = [path for package in packages for path in (ROOT / package).rglob("*.py")]
     using = [path for path in files if "msgspec.Struct" in path.read_text("utf-8")]
     names = [".".join(("temporalwiki", *path.relative_to(ROOT).with_suffix("").parts)) for path in using]

@@ -1,0 +1,1 @@
+"""The functions that ``import temporalwiki`` offers, one file each; the commands print what they return."""

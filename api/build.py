@@ -1,0 +1,138 @@
+"""``temporalwiki.build``: two snapshots into a dataset folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalwiki.api.table import Table
+from temporalwiki.base.errors import UsageError
+from temporalwiki.builders import build as builder
+from temporalwiki.builders.build import BuildOptions, find_sources
+from temporalwiki.builders.estimate import describe_plan, estimate
+from temporalwiki.builders.inspection import describe_manifest
+from temporalwiki.builders.machine import find_machine
+from temporalwiki.builders.manifests import BuiltManifest, Manifest
+from temporalwiki.builders.snapshot import Interval, read_date
+from temporalwiki.builders.wikidata.probes import CAPS, Caps
+from temporalwiki.model_cards.folder_card import folder_card
+
+_DEFAULTS = BuildOptions()
+
+
+@dataclass(frozen=True, repr=False)
+class Built(Table):
+    """An interval of a dataset folder: a row for each split of each config, and the manifest with all counts.
+
+    If it was only planned, there is a row for each stage, and no manifest.
+    """
+
+    manifest: BuiltManifest | None
+
+
+def build(
+    prev: str,
+    recent: str,
+    *,
+    dumps: str | os.PathLike[str],
+    out: str | os.PathLike[str] = "temporalwiki",
+    work: str | os.PathLike[str] | None = None,
+    wiki: str = "enwiki",
+    wikidata: Sequence[str] | None = None,
+    include: str | Sequence[str] = (),
+    seed: int = _DEFAULTS.seed,
+    unchanged_fraction: float = _DEFAULTS.unchanged_fraction,
+    compare: str = _DEFAULTS.compare,
+    caps: str | Caps | None = CAPS,
+    allow_truncated: bool = False,
+    accept_dates: bool = False,
+    engine: str = "local",
+    jobs: int | None = None,
+    memory: str | int | None = None,
+    plan: bool = False,
+) -> Built:
+    """Build an interval into the dataset folder ``out``. The arguments are the options of ``temporalwiki build``.
+
+    A rerun continues where a build was stopped, and gives the same bytes. With ``plan``, nothing is built: the rows
+    are the estimated costs of the stages.
+
+    Args:
+        prev: date of the earlier Wikipedia dump, such as 20211101 or 2021-11-01.
+        recent: date of the later dump.
+        dumps: folder of dumps, as Wikimedia's.
+        out: the dataset folder.
+        work: the folder that keeps extracts for a rerun and for next month; by default OUT.work.
+        wiki: database name of the wiki.
+        wikidata: dates of the two Wikidata dumps; by default the newest at or before each snapshot.
+        include: further configs to build, such as wikipedia.
+        seed: of all samples.
+        unchanged_fraction: share of the unchanged facts to sample.
+        compare: which sentences count as the same: folded or exact.
+        caps: the largest shares of the probes of a split with one subject, one relation and one object; None keeps
+            all.
+        allow_truncated: read dumps that were cut off.
+        accept_dates: build from text whose newest revision does not fit the date of its snapshot.
+        engine: where tasks run: local, ray or slurm.
+        jobs: tasks at once.
+        memory: bytes for all jobs together, or a text such as 8GB.
+        plan: only estimate time and disk.
+
+    Raises UsageError for a wrong argument, and InputError for dumps or folders that cannot be used.
+    """
+    # check the arguments before any work
+    machine = find_machine("local", jobs, memory)
+    interval = Interval(wiki, read_date(str(prev)), read_date(str(recent)))
+    dates: tuple[str, str] | None = None
+    if wikidata is not None:
+        of_prev, of_recent = map(read_date, wikidata)
+        dates = of_prev, of_recent
+    options = BuildOptions(
+        include=tuple(
+            sorted({name for name in (include.split(",") if isinstance(include, str) else include) if name})
+        ),
+        seed=seed,
+        unchanged_fraction=unchanged_fraction,
+        allow_truncated=allow_truncated,
+        compare=compare,
+        caps=_caps(caps) if isinstance(caps, str) else caps,
+    )
+    sources = find_sources(Path(dumps), interval, dates)
+    folder, kept = Path(out), work_folder(out, work)
+    if plan:
+        stages = estimate(sources, folder, kept, options)
+        return Built(folder, [asdict(stage) for stage in stages], describe_plan(stages, machine, folder, kept), None)
+    if engine != "local":
+        machine = find_machine(engine, jobs, memory)
+    manifest = builder.build(sources, folder, kept, options, machine, folder_card, accept_dates)
+    return Built(folder, split_rows(manifest), describe_manifest(folder, manifest), manifest)
+
+
+def split_rows(manifest: Manifest) -> list[dict[str, Any]]:
+    """Return a row for each split of each config."""
+    return [
+        {"config": name, "short_name": config.short_name, "split": split, "rows": written.num_examples}
+        for name, config in sorted(manifest.configs.items())
+        for split, written in sorted(config.splits.items())
+    ]
+
+
+def work_folder(out: str | os.PathLike[str], work: str | os.PathLike[str] | None) -> Path:
+    """Return the work folder of a dataset folder: ``work``, or else the folder's name and ".work"."""
+    if work is not None:
+        return Path(work)
+    folder = Path(out).resolve()  # "." and ".." have no names
+    return folder.with_name(f"{folder.name}.work")
+
+
+def _caps(text: str) -> Caps | None:
+    """Return the shares of --caps, or None for "none"."""
+    if text == "none":
+        return None
+    try:
+        subject, relation, object = map(float, text.split(","))
+    except ValueError:
+        raise UsageError(f"--caps: {text!r} is not three shares: write 0.01,0.05,0.05 or none") from None
+    return subject, relation, object

@@ -1,0 +1,108 @@
+"""``temporalwiki.cutoff``: the month up to which a model knows what changed."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from temporalwiki.api.table import Table
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.methods import needs
+
+if TYPE_CHECKING:
+    from peft import PeftModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+TOPICS = ("none", "relation", "class")
+
+
+class Month(NamedTuple):
+    """The month of a cutoff, YYYY-MM, with the ends of its 95 % interval; None: not in the data."""
+
+    value: str | None
+    low: str | None
+    high: str | None
+    verdict: str  # found, before the data, after the data, cannot tell
+
+
+@dataclass(frozen=True, repr=False)
+class Known(Table):
+    """The cutoff of a model: a row for each month of the data, with the share of its changes that the model knows."""
+
+    scores: Mapping[str, Month]  # "all", then each topic
+
+
+def cutoff(
+    model: str | os.PathLike[str] | PreTrainedModel | PeftModel,
+    data: str | os.PathLike[str],
+    *,
+    topics: str = "none",
+    from_: str | None = None,
+    to: str | None = None,
+    output: str | os.PathLike[str] = "cutoff",
+    tokenizer: str | os.PathLike[str] | PreTrainedTokenizerBase | None = None,
+    name: str | None = None,
+) -> Known:
+    """Find the month up to which a model knows what changed. The arguments are the options of ``temporalwiki cutoff``.
+
+    Args:
+        model: a folder, a Hub id, a .gguf file, package:NAME, or a model in memory.
+        data: dataset folder, Hub id or id@revision: all its months are read.
+        topics: also a cutoff for each relation, or for each class of subjects: none, relation or class.
+        from_: ignore changes before this month, YYYY-MM.
+        to: ignore changes after this month.
+        output: folder of cutoff.json and cutoff.svg.
+        tokenizer: of a model in memory; by default the one of its ``name_or_path``.
+        name: of a model in memory; by default its ``name_or_path``.
+
+    Raises UsageError for a wrong argument, and InputError for a model or data that cannot be used.
+    """
+    first, last = _month("--from", from_), _month("--to", to)
+    if first is not None and last is not None and first > last:
+        raise UsageError(f"--from {from_} is after --to {to}")
+    if topics not in TOPICS:
+        raise UsageError(f"no topics {topics!r}; there are {', '.join(TOPICS)}")
+    if not isinstance(data, str | os.PathLike):
+        raise UsageError(
+            f"a cutoff reads all months of a dataset: name its folder or Hub id, not {type(data).__name__}"
+        )
+    folder = Path(output)
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder}: is a file; name a folder with --output")
+    with needs("eval"):
+        from temporalwiki.api.evaluate import open_held
+        from temporalwiki.eval_harness.cached_model import CachedModel, default_precision
+        from temporalwiki.eval_harness.cutoff_report import report, write_report
+        from temporalwiki.eval_harness.held_model import HeldModel, modes_kept
+        from temporalwiki.eval_harness.score_cache import cache_folder
+
+    asked: CachedModel
+    if isinstance(model, str | os.PathLike) and tokenizer is None:
+        asked = CachedModel(os.fspath(model), cache_folder(), default_precision())
+    else:
+        asked = open_held(model, "auto", tokenizer, name)
+    asked.check()
+    with modes_kept(*([asked.loaded.model] if isinstance(asked, HeldModel) else [])):
+        found = report(asked, os.fspath(data), topics, first, last)  # type: ignore[arg-type]  # checked above
+    paths = write_report(found, folder) if asked.state.is_main_process else []
+    made = found.as_json()
+    scores = {"all": _as_month(made["overall"])} | {topic: _as_month(of) for topic, of in made["topics"].items()}
+    return Known(folder, made["curve"], "\n".join([*found.lines(), *map(str, paths)]), scores)
+
+
+def _as_month(found: Mapping[str, Any]) -> Month:
+    return Month(found["cutoff"], found["low"], found["high"], found["verdict"])
+
+
+def _month(option: str, text: str | None) -> int | None:
+    """Return a month as the estimator counts, or None."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{4})-(0[1-9]|1[0-2])", text)
+    if found is None:
+        raise UsageError(f"{option} {text!r} is not a month: write YYYY-MM, for example 2021-03")
+    return int(found[1]) * 12 + int(found[2]) - 1

@@ -1,0 +1,215 @@
+"""``temporalwiki.evaluate``: score a model on tasks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from temporalwiki.api.table import Table
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import did_you_mean, from_mapping
+from temporalwiki.eval_harness.tasks import find_task
+from temporalwiki.methods import needs
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
+    from peft import PeftModel
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from temporalwiki.eval_harness.held_model import HeldModel
+    from temporalwiki.eval_harness.results import Result
+    from temporalwiki.eval_harness.stored_scores import Scored
+
+PRECISIONS = ("auto", "fp32", "bf16")
+IN_MEMORY = "in memory"  # the name of a dataset that is an object
+
+
+class Score(NamedTuple):
+    """A score with the ends of its 95 % interval, which are None if all items are about one subject."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, repr=False)
+class Scores(Table):
+    """The results of a model: its scores with their 95 % intervals, and the place of the result files."""
+
+    results: Sequence[Result]
+
+    @property
+    def scores(self) -> dict[str, Score]:
+        """The scores by measure, such as "changed/perplexity".
+
+        With several results, "TASK/CONFIG/" stands before the measure.
+        """
+        found = {}
+        for result in self.results:
+            where = f"{result.manifest.task.name}/{result.manifest.data.config}/" if len(self.results) > 1 else ""
+            for name, score in result.manifest.scores.items():
+                found[where + name] = Score(score.value, score.low, score.high)
+        return found
+
+
+def evaluate(
+    model: str | os.PathLike[str] | PreTrainedModel | PeftModel,
+    data: str | os.PathLike[str] | Dataset | DatasetDict,
+    tasks: str | Sequence[str],
+    *,
+    config: str | Sequence[str] = (),
+    output: str | os.PathLike[str] = "results",
+    limit: int | None = None,
+    start: str | os.PathLike[str] | PreTrainedModel | PeftModel | None = None,
+    judge: str | None = None,
+    precision: str = "auto",
+    tokenizer: str | os.PathLike[str] | PreTrainedTokenizerBase | None = None,
+    name: str | None = None,
+    **options: Any,
+) -> Scores:
+    """Score a model on tasks, and return its scores. The arguments are the options of ``temporalwiki evaluate``.
+
+    Results that exist in ``output`` are not computed again, and a text is scored only once for each model.
+
+    Args:
+        model: a folder, a Hub id, a .gguf file, package:NAME, the name of a provider's model such as openai/NAME, or
+            a model in memory.
+        data: a folder, a Hub id, id@revision, or a dataset in memory. A ``Dataset`` is one split, "changed" if it has
+            no name.
+        tasks: names of tasks.
+        config: configs to score on; by default all that the tasks can read. It names data in memory.
+        output: folder of the result files.
+        limit: score only the first rows of each split.
+        start: the model that the model started from, or its results.
+        judge: another model of a provider, which reads the replies as well.
+        precision: of likelihoods: auto, fp32 or bf16.
+        tokenizer: of models in memory; by default the one of their ``name_or_path``.
+        name: of a model in memory, in the results; by default its ``name_or_path``. A hash of the weights tells
+            models of the same name apart.
+        options: options of the tasks, such as ``light_tuning=False``.
+
+    Raises UsageError for a wrong argument, and InputError for a model or data that cannot be used.
+    """
+    if limit is not None and limit < 1:
+        raise UsageError(f"--limit must be at least 1, not {limit}")
+    if not (names := names_of(tasks)):
+        raise UsageError("--tasks: name one or more, separated by commas")
+    chosen = _with_options({task: find_task(task) for task in names}, options)
+    with needs("eval"):
+        from temporalwiki.eval_harness.cached_model import CachedModel
+        from temporalwiki.eval_harness.held_model import HeldModel, modes_kept
+        from temporalwiki.eval_harness.interface_model import InterfaceModel
+        from temporalwiki.eval_harness.results import table
+        from temporalwiki.eval_harness.runner import Evaluation, evaluate
+
+    scored = open_model(model, precision, tokenizer, name)
+    first: str | CachedModel | None = None
+    if start is not None:
+        first = os.fspath(start) if isinstance(start, str | os.PathLike) else open_held(start, precision, tokenizer)
+    if judge is not None:
+        reader = open_model(judge, precision)
+        if not isinstance(scored, InterfaceModel) or not isinstance(reader, InterfaceModel):
+            raise UsageError("--judge: both --model and --judge must be models of a provider, such as openai/NAME")
+        scored.judge = reader
+    configs = (config,) if isinstance(config, str) else tuple(config)
+    rows = None if isinstance(data, str | os.PathLike) else _configs_in(data, configs, chosen)
+    wanted = Evaluation(
+        os.fspath(model) if isinstance(model, str | os.PathLike) else scored.name,
+        os.fspath(data) if isinstance(data, str | os.PathLike) else IN_MEMORY,
+        chosen,
+        configs,
+        Path(output),
+        limit,
+        start=first,
+        rows=rows,
+    )
+    with ExitStack() as stack:
+        for held in (scored, first):
+            if isinstance(held, HeldModel):
+                stack.enter_context(modes_kept(held.loaded.model))
+        results = evaluate(wanted, scored)
+    paths = [result.path for result in results]
+    text = "\n".join([table(results), *map(str, paths)])
+    path = paths[0] if len(paths) == 1 else wanted.output
+    return Scores(path, [row for result in results for row in score_rows(result)], text, results)
+
+
+def names_of(tasks: str | Sequence[str]) -> list[str]:
+    """Return the names of tasks in a list, or in a text with commas."""
+    return tasks.replace(",", " ").split() if isinstance(tasks, str) else list(tasks)
+
+
+def open_model(model: Any, precision: str, tokenizer: Any = None, name: str | None = None) -> Scored:
+    """Return a model, by name or in memory, as the tasks want it. Raises UsageError for a wrong argument."""
+    if precision not in PRECISIONS:
+        raise UsageError(f"no precision {precision!r}; there are {', '.join(PRECISIONS)}")
+    if tokenizer is not None or not isinstance(model, str | os.PathLike):
+        return open_held(model, precision, tokenizer, name)
+    if name is not None:
+        raise UsageError(f"name= is for a model in memory, not for {os.fspath(model)}")
+    with needs("eval"):
+        from temporalwiki.eval_harness.cached_model import default_precision
+        from temporalwiki.eval_harness.score_cache import cache_folder
+        from temporalwiki.eval_harness.stored_scores import open_scores
+
+    return open_scores(os.fspath(model), cache_folder(), default_precision() if precision == "auto" else precision)
+
+
+def open_held(model: Any, precision: str, tokenizer: Any = None, name: str | None = None) -> HeldModel:
+    """Return a model in memory as the tasks want it; one that is a name is loaded."""
+    with needs("eval"):
+        from temporalwiki.eval_harness.held_model import held_model
+        from temporalwiki.eval_harness.score_cache import cache_folder
+        from temporalwiki.methods.checkpoint import load_model
+
+    if isinstance(model, str | os.PathLike):
+        model = load_model(os.fspath(model))
+    return held_model(model, tokenizer, cache_folder(), precision, name)
+
+
+def _with_options(tasks: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the tasks with those of ``options`` that they have. Raises UsageError for an option that none has."""
+    known = dict.fromkeys(option.name for task in tasks.values() for option in fields(task))
+    for name in options:
+        if name not in known:
+            there = f"; there are {', '.join(known)}" if known else ""
+            raise UsageError(f"{', '.join(tasks)}: no option {name!r}{did_you_mean(name, known)}{there}")
+    given: dict[str, Any] = {}
+    for task, of in tasks.items():
+        own = {option.name for option in fields(of)}
+        given[task] = from_mapping(of, {key: value for key, value in options.items() if key in own}, "--")
+    return given
+
+
+def _configs_in(data: Any, configs: Sequence[str], tasks: Mapping[str, Any]) -> dict[str, DatasetDict]:
+    """Return data in memory as configs: with the name that is given, its own name, or one that each task reads."""
+    from datasets import Dataset, DatasetDict
+
+    if isinstance(data, Dataset):
+        data = DatasetDict({str(data.split or "changed"): data})
+    if not isinstance(data, DatasetDict) or not data:
+        raise UsageError(f"data is a folder, a Hub id, a Dataset or a DatasetDict, not {type(data).__name__}")
+    own = next(iter(data.values())).info.config_name
+    read = [task.configs for task in tasks.values()]
+    if configs:
+        names = list(configs)
+    elif own and any(own.startswith(prefixes) for prefixes in read):
+        names = [own]
+    else:
+        names = [f"{prefixes[0].rstrip('-')}-memory" for prefixes in read]
+    return dict.fromkeys(names, data)
+
+
+def score_rows(result: Result) -> list[dict[str, Any]]:
+    """Return a row for each score of a result."""
+    found = result.manifest
+    rows: list[dict[str, Any]] = []
+    for name, score in found.scores.items():
+        test, _, measure = name.rpartition("/")
+        where = {"task": found.task.name, "config": found.data.config, "test": test, "measure": measure}
+        rows.append(where | {"value": score.value, "low": score.low, "high": score.high, "items": score.items})
+    return rows

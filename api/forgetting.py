@@ -1,0 +1,157 @@
+"""``temporalwiki.ForgettingCallback``: what a model learns and forgets during anybody's training."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.terminal import say
+from temporalwiki.methods import needs
+
+with needs("eval"):
+    from transformers import TrainerCallback
+
+    from temporalwiki.eval_harness.held_model import HeldModel, held_model, modes_kept
+    from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
+    from temporalwiki.eval_harness.statistics import Estimate
+    from temporalwiki.eval_harness.tasks.learned_and_forgotten import LearnedAndForgotten
+    from temporalwiki.methods.training_data import check_config, config_names, load
+
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
+
+
+class ForgettingCallback(TrainerCallback):
+    """A callback for the trainers of `transformers` and trl that measures learned and forgotten facts.
+
+    It measures at each evaluation, every ``every`` steps and at the end, compared with the model at the beginning of
+    the training. ``trainer.state.log_history`` gets the values: ``learned`` is how much likelier changed facts became,
+    beyond unchanged facts of the same relations, and ``forgotten`` how much less likely unchanged facts became, both
+    in nats per token; with ``strict/`` before the name, of strict facts only. ``history`` has their 95 % intervals as
+    well. The training itself is the same as without the callback.
+    """
+
+    def __init__(
+        self,
+        data: str | os.PathLike[str] | DatasetDict,
+        *,
+        config: str | None = None,
+        every: int | None = None,
+        limit: int | None = 1000,
+        tokenizer: Any = None,
+        trainer: Any = None,
+    ) -> None:
+        """Read the facts.
+
+        Args:
+            data: dataset folder, Hub id, id@revision, or the splits of a config of probes in memory.
+            config: config of probes; by default the last one of the dataset.
+            every: steps between two measurements, besides those at evaluations.
+            limit: most facts of each split; the others are left out by chance, always the same.
+            tokenizer: by default the trainer's.
+            trainer: sends the values to its trackers (W&B, trackio, TensorBoard), too.
+
+        Raises UsageError for a wrong argument, and InputError for data without changed and unchanged facts.
+        """
+        for name, value in (("every", every), ("limit", limit)):
+            if value is not None and value < 1:
+                raise UsageError(f"{name} must be at least 1, not {value}")
+        self.every, self.tokenizer, self.trainer = every, tokenizer, trainer
+        self.history: list[dict[str, Any]] = []  # {"step", "measure", "value", "low", "high"}
+        splits = _splits(data, config) if isinstance(data, str | os.PathLike) else data
+        self._rows = {split: _sample(splits[split], limit) for split in LearnedAndForgotten.splits if split in splits}
+        if len(self._rows) < 2 or not all(self._rows.values()):
+            raise InputError("data: needs facts in both of its splits, unchanged and changed")
+        self._start: _LiveModel | None = None
+        self._measured = 0  # the last step
+
+    def to_pandas(self) -> Any:
+        """Return ``history`` as a ``pandas.DataFrame``."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist(self.history).to_pandas()
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Score the model that the training starts from."""
+        self._measured = state.global_step
+        if state.is_world_process_zero:
+            self._start = self._live(args, kwargs)
+            self._start.kept = {}
+            self._score(self._start)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Measure after an evaluation."""
+        self._measure(args, state, kwargs)
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Measure every so many steps."""
+        if self.every is not None and state.global_step % self.every == 0:
+            self._measure(args, state, kwargs)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        """Measure the trained model."""
+        self._measure(args, state, kwargs)
+
+    def _measure(self, args: Any, state: Any, kwargs: dict[str, Any]) -> None:
+        if self._start is None or self._measured == state.global_step:  # an evaluation before training, or twice
+            return
+        self._measured = state.global_step
+        model = self._live(args, kwargs)
+        model.start = self._start
+        values: dict[str, float] = {}
+        for test, score in self._score(model).items():
+            name = test.removeprefix("all/")
+            values[name] = score.value
+            figures = {"value": score.value, "low": score.low, "high": score.high}
+            self.history.append({"step": state.global_step, "measure": name, **figures})
+        if self.trainer is not None:
+            self.trainer.log(values)
+        else:
+            state.log_history.append({**values, "step": state.global_step})
+            shown = ", ".join(f"{name} {value:+.4f}" for name, value in values.items())
+            say(f"step {state.global_step}: {shown} nats per token")
+
+    def _score(self, model: _LiveModel) -> dict[str, Estimate]:
+        with modes_kept(model.loaded.model):
+            return dict(LearnedAndForgotten().run(model, self._rows).scores)
+
+    def _live(self, args: Any, kwargs: dict[str, Any]) -> _LiveModel:
+        tokenizer = self.tokenizer if self.tokenizer is not None else kwargs.get("processing_class")
+        held = held_model(kwargs["model"], tokenizer, Path(), "auto")
+        return _LiveModel(held.loaded, held.name, Path(), "bf16" if args.bf16 else held.precision)
+
+
+class _LiveModel(HeldModel):
+    """A model whose weights change. Its scores are not cached; with ``kept``, the first scores of a text stay."""
+
+    kept: dict[Text, Scores | None] | None = None
+
+    def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
+        known = {} if self.kept is None else self.kept
+        if new := [text for text in dict.fromkeys(texts) if text not in known]:
+            scorer = Scorer(self.loaded.model, self.loaded.tokenizer, self.precision)
+            found = dict(one for batch in scorer.score(new) for one in batch)
+            known |= {text: found.get(i) for i, text in enumerate(new)}
+        return [known[text] for text in texts]
+
+
+def _splits(data: str | os.PathLike[str], config: str | None) -> Any:
+    path = os.fspath(data)
+    names = config_names(path)
+    probes = [name for name in names if name.startswith(LearnedAndForgotten.configs)]
+    if config is None and not probes:
+        raise InputError(f"{path}: no config probes-*; there are {', '.join(names)}")
+    config = probes[-1] if config is None else config
+    check_config(path, config, names)
+    return load(path, config, None)
+
+
+def _sample(rows: Dataset, limit: int | None) -> list[dict[str, Any]]:
+    if limit is not None and len(rows) > limit:
+        rows = rows.select(np.sort(np.random.default_rng(0).choice(len(rows), limit, replace=False)))
+    return list(rows)

@@ -1,0 +1,36 @@
+"""``temporalwiki.leaderboard``: a static page, tables and figures from result files."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+
+from temporalwiki.api.table import Table
+from temporalwiki.methods import needs
+
+
+def leaderboard(
+    results: str | os.PathLike[str], out: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None
+) -> Table:
+    """Write the leaderboard of result files, and return its folder and a row for each score.
+
+    Args:
+        results: folder with results of ``evaluate``.
+        out: folder of the page, index.html.
+        data: dataset folder or Hub id, to plot its facts.
+
+    Raises InputError for folders that cannot be used, and UsageError if a package is missing.
+    """
+    with needs("eval"):
+        from temporalwiki.eval_harness.results import read_results
+
+        found = read_results(Path(results))
+
+        from temporalwiki.eval_harness.leaderboard import write_leaderboard  # takes seconds to import
+        from temporalwiki.eval_harness.leaderboard.rows import read_parquet
+        from temporalwiki.model_cards.space import space_card
+
+    folder, shown = Path(out), None if data is None else os.fspath(data)
+    lines = list(write_leaderboard(found, Path(results), folder, space_card, shown))
+    return Table(folder, [asdict(row) for row in read_parquet(folder / "results.parquet")], "\n".join(lines))

@@ -1,0 +1,51 @@
+"""What a function returns: the place of its files, and its figures as a table."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalwiki.base.terminal import print_result
+
+
+@dataclass(frozen=True, repr=False)
+class Table:
+    """The place of the files that a function made, and its figures. Notebooks show it as a table.
+
+    It stands for its path wherever a function takes a path: ``train(data=build(...))``.
+    """
+
+    path: Path
+    rows: Sequence[Mapping[str, Any]]
+    text: str  # what the command prints
+
+    def to_pandas(self) -> Any:
+        """Return the figures as a ``pandas.DataFrame``."""
+        import pyarrow as pa
+
+        columns = dict.fromkeys(name for row in self.rows for name in row)
+        return pa.table({name: [row.get(name) for row in self.rows] for name in columns}).to_pandas()
+
+    def as_json(self) -> str:
+        """Return path and figures as JSON, as ``--json`` prints them."""
+        return json.dumps({"path": str(self.path), "rows": self.rows}, ensure_ascii=False, indent=1)
+
+    def _repr_html_(self) -> str:
+        return str(self.to_pandas().to_html(index=False))  # pandas escapes what stands in the cells
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+
+def show(made: Table, as_json: bool) -> None:
+    """Print what a function returned. Of several processes of one run, only the first prints."""
+    text = made.as_json() if as_json else made.text
+    if text and os.environ.get("RANK", "0") == "0":
+        print_result(text)

@@ -1,0 +1,43 @@
+"""Settings of other libraries, made before they are imported: no reports to their makers, and no noise in a log."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+
+# Settings that keep libraries from sending data about their use. Each library reads its own when it is imported, also
+# in child processes.
+SILENT = {
+    "DISABLE_SAFETENSORS_CONVERSION": "1",  # else a Space converts weights and receives the user's token
+    "GRADIO_ANALYTICS_ENABLED": "False",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # else each dataset and metric sends a request to a host other than the Hub
+    "RAY_USAGE_STATS_ENABLED": "0",
+}
+_QUIET = {"TRANSFORMERS_VERBOSITY": "error"}
+_NO_BARS = ("TQDM_DISABLE", "HF_DATASETS_DISABLE_PROGRESS_BARS", "HF_HUB_DISABLE_PROGRESS_BARS")
+
+
+def keep_silent() -> None:
+    """Turn off the usage reports of libraries, unless the user has set their variables."""
+    for name, value in SILENT.items():
+        os.environ.setdefault(name, value)
+
+
+def quiet() -> None:
+    """Turn off the messages of libraries, and their progress bars unless there is a terminal."""
+    warnings.filterwarnings("ignore", category=FutureWarning, module="transformers")  # they concern peft and trl
+    bars = sys.stderr.isatty()
+    for name, value in (_QUIET if bars else _QUIET | dict.fromkeys(_NO_BARS, "1")).items():
+        os.environ.setdefault(name, value)
+    if "transformers" in sys.modules:  # it has read the variables before
+        import transformers
+
+        transformers.utils.logging.set_verbosity_error()
+        if not bars:
+            transformers.utils.logging.disable_progress_bar()
+    if "datasets" in sys.modules and not bars:
+        import datasets
+
+        datasets.disable_progress_bars()
