@@ -8,6 +8,7 @@ from typing import Any
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.terminal import print_result
+from temporalwiki.builders.after_cutoff import read_after
 from temporalwiki.commands.train import add_options, given_options, quiet
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods import needs
@@ -17,6 +18,8 @@ example:
   temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes --config probes-1112
   temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks learned_and_forgotten \\
       --start openai-community/gpt2-large                    # compared with the model that it started from
+  temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes \\
+      --after-cutoff 2021-10                                 # only facts that began later
   temporalwiki evaluate --tasks twiki_probes --help          # also shows the options of the task
   accelerate launch --num_processes 8 -m temporalwiki evaluate --model openai-community/gpt2-large \\
       --data temporalwiki --tasks twiki_probes               # the same on eight GPUs, all months
@@ -66,6 +69,12 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     )
     parser.add_argument("--limit", type=int, metavar="N", help="score only the first N rows of each split")
     parser.add_argument(
+        "--after-cutoff",
+        metavar="DATE_OR_MODEL",
+        help="score only facts that began, and text that appeared, after a date (20211101, 2021-11), or after the "
+        "cutoff of a model: a result of `temporalwiki cutoff`, or the name of a model that has one in --output",
+    )
+    parser.add_argument(
         "--precision",
         choices=_PRECISIONS,
         default="auto",
@@ -82,6 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--limit must be at least 1, not {arguments.limit}")
     if not (found := _tasks(arguments.tasks)):
         raise UsageError("--tasks: name one or more, separated by commas")
+    after = None if arguments.after_cutoff is None else read_after(arguments.after_cutoff, arguments.output)
     with needs("eval"):
         from temporalwiki.eval_harness.cached_model import default_precision
         from temporalwiki.eval_harness.interface_model import InterfaceModel
@@ -107,6 +117,7 @@ def run(arguments: argparse.Namespace) -> None:
         arguments.output,
         arguments.limit,
         start=arguments.start,
+        after=after,
     )
     results = evaluate(wanted, model)
     if model.state.is_main_process:

@@ -49,7 +49,7 @@ class Row:
     trainable: int | None  # parameters
     parameters: int | None
     tokens: int | None  # read in all training phases
-    task: str
+    task: str  # with " after 2021-10-31" if older rows were dropped
     version: int
     config: str  # such as "probes-1112"
     kind: str  # of the config, such as "probes"
@@ -159,7 +159,7 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
         trainable=parameters.trainable,
         parameters=parameters.total,
         tokens=model.tokens,
-        task=task.name,
+        task=result.manifest.scored,
         version=task.version,
         config=config,
         kind=config.removesuffix(f"-{tested}"),
@@ -225,7 +225,8 @@ def _scored(results: Sequence[Result]) -> Iterator[_Scored]:
         content = result.data
         start = result.manifest.start
         asked = content["model"]["precision"] == PRECISION  # its prompts differ from those of other models
-        key = [content["task"], content["data"]["config"], content["data"]["hash"], start and start.revision, asked]
+        task = {**content["task"], "name": results[i].manifest.scored}
+        key = [task, content["data"]["config"], content["data"]["hash"], start and start.revision, asked]
         by_question.setdefault(json.dumps(key, sort_keys=True), []).append(i)
     for same in by_question.values():
         names = dict.fromkeys(name for i in same for name in results[i].manifest.scores)
