@@ -51,7 +51,7 @@ def read_after(text: str, results: Path | None = None) -> After:
     high = found.overall.high
     if high is None:
         why = "knows all months of the data" if found.overall.verdict == "after the data" else found.overall.verdict
-        raise InputError(f"{path}: no month after which {found.model} knows nothing ({why}); name a date instead")
+        raise InputError(f"{path}: the cutoff of {found.model} has no upper end ({why}); name a date instead")
     return After(_last_day(_day(f"{high}-01".replace("-", ""))), found.model)
 
 
@@ -130,7 +130,7 @@ def _result_of(text: str, results: Path | None) -> tuple[Path, CutoffManifest]:
         raise InputError(f"{text}: has {len(found)} cutoffs; name one of them: {files}")
     if not found:
         where = f", and no result of `temporalwiki cutoff` in {results} is of such a model" if results else ""
-        raise InputError(f"{text}: is no file of a result of `temporalwiki cutoff`{where}; {_DATES}")
+        raise InputError(f"{text}: not a result of `temporalwiki cutoff`{where}; {_DATES}")
     return found[0]
 
 

@@ -17,7 +17,7 @@ from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.terminal import in_line
-from temporalwiki.builders.manifests import CUTOFF, ResultManifest, ResultScore
+from temporalwiki.builders.manifests import CUTOFF, ResultManifest, ResultScore, cutoff_files
 from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.measures import MEASURES, SUBSETS
 from temporalwiki.eval_harness.statistics import Estimate
@@ -115,9 +115,12 @@ def result_files(path: Path) -> list[Path]:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Return all results in a folder, sorted by path. Raises InputError for an empty folder or a damaged file."""
+    """Return all results in a folder, sorted by path. Raises InputError for an empty folder or a damaged file.
+
+    A folder is not empty if it holds only results of ``temporalwiki cutoff``, which are left out.
+    """
     found = [read_result(path) for path in sorted(folder.glob("*/*.json")) if path.name != CUTOFF]
-    if not found:
+    if not found and not cutoff_files(folder):
         raise InputError(f"{folder}: no results in it; `temporalwiki evaluate --output {folder}` writes them")
     return found
 
@@ -160,7 +163,9 @@ def _after(result: ResultManifest) -> Iterator[str]:
     if after is None:
         return
     of = f", the cutoff of {after.model}" if after.model else ""
-    rows = ", ".join(f"{n:,} of {n + after.dropped[split]:,} rows of {split}" for split, n in after.kept.items())
+    rows = ", ".join(
+        f"{n:,} of {n + after.dropped.get(split, 0):,} rows of {split}" for split, n in after.kept.items()
+    )
     yield f"kept, after {after.day}{of}: {rows}"
     if leak is None:
         yield "leak check: none; it needs changed facts with an old object, and a model instead of its results"

@@ -153,7 +153,7 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
         month=month,
         method=method,
         base=model.base or ("" if method else _last(name)),
-        model=name if COMMIT.fullmatch(model.revision) else _without_path(name),
+        model=name if COMMIT.fullmatch(model.revision) else without_path(name),
         revision=model.revision,
         learning_rate=model.learning_rate,
         trainable=parameters.trainable,
@@ -295,7 +295,7 @@ def _together(made: Mapping[int, Composition], chosen: Sequence[int]) -> list[It
     ]
 
 
-def _without_path(name: str) -> str:
+def without_path(name: str) -> str:
     """Return the name of a model that is not on the Hub, without the path of a local folder."""
     try:
         local = Path(name).is_absolute() or name.startswith((".", "~")) or Path(name).exists()

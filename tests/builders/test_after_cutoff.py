@@ -68,13 +68,13 @@ def test_the_upper_end_of_a_cutoff_counts_wherever_it_is_named(
 
 
 NO_CUTOFF: dict[str, tuple[str, str]] = {
-    "cannot tell": ("unsure", "no month after which org/unsure knows nothing (cannot tell); name a date instead"),
-    "the end is not in the data": ("late", "no month after which org/late knows nothing (knows all months of the data)"),
-    "no such model": ("org/nobody", "org/nobody: is no file of a result of `temporalwiki cutoff`, and no result"),
+    "cannot tell": ("unsure", "the cutoff of org/unsure has no upper end (cannot tell); name a date instead"),
+    "the end is not in the data": ("late", "the cutoff of org/late has no upper end (knows all months of the data)"),
+    "no such model": ("org/nobody", "org/nobody: not a result of `temporalwiki cutoff`, and no result"),
     "two results": ("org/twice", "org/twice: has 2 cutoffs; name one of them: "),
     "another JSON file": ("other.json", "other.json: not a result of `temporalwiki cutoff`; run the command again"),
     "months that contradict each other": ("wrong", "wrong/cutoff.json: not a result of `temporalwiki cutoff`"),
-    "a name that is no path": ("a\0b", "is no file of a result"),
+    "a name that is no path": ("a\0b", "not a result of"),
 }  # fmt: skip
 
 
@@ -211,7 +211,7 @@ def test_it_loads_what_is_newer(
 
 WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
     "no date": ({"after_cutoff": "2021-13"}, UsageError, "there is no such day or month"),
-    "the name of a model": ({"after_cutoff": "org/model"}, InputError, "is no file of a result of `temporalwiki cut"),
+    "the name of a model": ({"after_cutoff": "org/model"}, InputError, "not a result of `temporalwiki cut"),
     "no config": ({"name": None}, UsageError, "data: after_cutoff needs the name of a config, such as probes-1112"),
     "two splits at once": ({"split": "changed+unchanged"}, UsageError, "'changed.unchanged': name one split"),
 }

@@ -174,7 +174,7 @@ FAILED: dict[str, tuple[tuple[Any, ...], int, str]] = {
         "data, probes-1112: none of its 4 rows is newer than 2021-11-30, so learned_and_forgotten has nothing",
     ),
     "no date": (("--after-cutoff", "2021-13"), 2, "after-cutoff '2021-13': there is no such day or month"),
-    "a model without a cutoff": (("--after-cutoff", "org/model"), 1, "org/model: is no file of a result of `temporalwiki"),
+    "a model without a cutoff": (("--after-cutoff", "org/model"), 1, "org/model: not a result of `temporalwiki"),
 }  # fmt: skip
 
 
