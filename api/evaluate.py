@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean, from_mapping
+from temporalwiki.builders.after_cutoff import read_after
 from temporalwiki.eval_harness.tasks import find_task
 from temporalwiki.methods import needs
 
@@ -67,6 +68,7 @@ def evaluate(
     start: str | os.PathLike[str] | PreTrainedModel | PeftModel | None = None,
     judge: str | None = None,
     precision: str = "auto",
+    after_cutoff: str | None = None,
     tokenizer: str | os.PathLike[str] | PreTrainedTokenizerBase | None = None,
     name: str | None = None,
     **options: Any,
@@ -87,6 +89,8 @@ def evaluate(
         start: the model that the model started from, or its results.
         judge: another model of a provider, which reads the replies as well.
         precision: of likelihoods: auto, fp32 or bf16.
+        after_cutoff: score only facts that began, and text that appeared, after a date, or after the cutoff of a model:
+            a result of ``temporalwiki cutoff``, or the name of a model that has one in ``output``.
         tokenizer: of models in memory; by default the one of their ``name_or_path``.
         name: of a model in memory, in the results; by default its ``name_or_path``. A hash of the weights tells
             models of the same name apart.
@@ -98,6 +102,7 @@ def evaluate(
         raise UsageError(f"--limit must be at least 1, not {limit}")
     if not (names := names_of(tasks)):
         raise UsageError("--tasks: name one or more, separated by commas")
+    after = None if after_cutoff is None else read_after(after_cutoff, Path(output))
     chosen = _with_options({task: find_task(task) for task in names}, options)
     with needs("eval"):
         from temporalwiki.eval_harness.cached_model import CachedModel
@@ -126,6 +131,7 @@ def evaluate(
         limit,
         start=first,
         rows=rows,
+        after=after,
     )
     with ExitStack() as stack:
         for held in (scored, first):

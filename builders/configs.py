@@ -50,6 +50,7 @@ _PROBES = {
 _FACTS = {**_PROBES, "objects_before": _LABELS, "known_before": pa.bool_(), "dead": pa.bool_()}
 
 SUPPORT = ("stated", "list", "mentioned")
+DELETED = ("replaced", "ended", "removed")  # the kinds of facts that are no longer true
 DATED = ("within", "before", "over", "undated")
 
 SCHEMAS: dict[str, pa.Schema] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -15,6 +16,7 @@ from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.builders.after_cutoff import Filter, read_after
 from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.ckl.build_config import check_name
 from temporalwiki.builders.configs import SCHEMAS, SPLITS
@@ -29,7 +31,13 @@ _CONFIG = re.compile(rf"({'|'.join(SPLITS)})-\d+(-\d+)?")
 
 
 def load_dataset(
-    path: str, name: str | None = None, *, split: str | None = None, revision: str | None = None, **options: Any
+    path: str,
+    name: str | None = None,
+    *,
+    split: str | None = None,
+    revision: str | None = None,
+    after_cutoff: str | datetime.date | None = None,
+    **options: Any,
 ) -> datasets.DatasetDict | datasets.Dataset | datasets.IterableDatasetDict | datasets.IterableDataset:
     """Load a config of the benchmark: ``load_dataset("diffset-1112")`` or ``load_dataset(path, "diffset-1112")``.
 
@@ -44,11 +52,18 @@ def load_dataset(
     - The rows of a local folder are cached by the names, sizes and times of the config's files. ``datasets`` caches
       them by the folder's name, and without a network it returns them in every other folder, as if they came from
       the Hub.
+
+    ``after_cutoff`` keeps the facts that began and the text that appeared after a date ("20211101", "2021-11"), or
+    after the knowledge of a model ends: the path of a result of ``temporalwiki cutoff``. ``after_cutoff.Filter`` says
+    by which date a row counts. Raises UsageError for a wrong date, and InputError for rows that nothing dates.
     """
+    after = None if after_cutoff is None else read_after(str(after_cutoff))
     if name is None and _CONFIG.fullmatch(path):
         path, name = DEFAULT, path
     elif name is None and _is_of_ckl(path):
         path, name = _CKL, path
+    if after is not None and name is None:
+        raise UsageError(f"{path}: after_cutoff needs the name of a config, such as probes-1112")
     folder = Path(path)
     for default, command, example in ((DEFAULT, "build", "diffset-1112"), (_CKL, "ckl", "invariantlama")):
         if path == default and not folder.is_dir():
@@ -76,6 +91,11 @@ def load_dataset(
     loaded = datasets.load_dataset(path, name, split=split, revision=revision, **options)
     if isinstance(loaded, dict):
         loaded.update(made)
+    if after is not None and name is not None:
+        newer = Filter.of(after, name, datasets.get_dataset_config_names(path, revision=revision))
+        if not isinstance(loaded, dict):
+            return newer.kept(loaded, str(split))
+        loaded.update({of: newer.kept(rows, of) for of, rows in loaded.items()})
     return loaded
 
 

@@ -29,6 +29,8 @@ Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 CklName = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9]*([_-][a-z0-9]+)*\Z", max_length=80)]
 Licence = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9][a-z0-9.-]*\Z")]
 Property = Annotated[str, msgspec.Meta(pattern=r"\AP[1-9][0-9]*\Z")]
+Day = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}\Z")]
+Month = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{3}-(0[1-9]|1[0-2])\Z")]
 Rule = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9_ ]+\Z")]
 
 _OTHER = "not the file that the manifest describes"
@@ -580,6 +582,15 @@ class ResultStart(msgspec.Struct, frozen=True):
     precision: str = ""  # older results do not say
 
 
+class ResultNewer(msgspec.Struct, frozen=True):
+    """The filter of ``--after-cutoff``, and the rows that it kept and dropped, by split."""
+
+    day: Day
+    kept: dict[str, Count]
+    dropped: dict[str, Count]
+    model: str | None = None  # the model whose cutoff the day is
+
+
 class ResultData(msgspec.Struct, frozen=True):
     """The config that the model was scored on."""
 
@@ -587,6 +598,15 @@ class ResultData(msgspec.Struct, frozen=True):
     config: str
     rows: dict[str, Count]
     hash: str
+    newer: ResultNewer | None = None
+
+
+class ResultLeak(msgspec.Struct, frozen=True):
+    """How many changed facts a model prefers already: the new object to the old ones, or a new answer."""
+
+    model: str
+    facts: Count
+    new: Count
 
 
 class ResultRun(msgspec.Struct, frozen=True):
@@ -604,5 +624,61 @@ class ResultManifest(msgspec.Struct, frozen=True, kw_only=True):
     start: ResultStart | None = None  # of tasks that compare a model with the one that it started from
     scores: dict[str, ResultScore]  # such as "unchanged/perplexity"
     excluded: dict[str, Count]  # items that were not scored, by reason
+    leak: ResultLeak | None = None
     run: ResultRun
     content: dict[str, Any] = {}
+
+    @property
+    def scored(self) -> str:
+        """The name of the task, with the day after which its rows begin if others were dropped."""
+        return self.task.name + (f" after {self.data.newer.day}" if self.data.newer else "")
+
+
+# Results of `temporalwiki cutoff`
+
+CUTOFF = "cutoff.json"
+
+
+class CutoffMonths(msgspec.Struct, frozen=True):
+    """The last month whose changes a model knows, with the ends of its 95 % interval."""
+
+    verdict: Literal["found", "before the data", "after the data", "cannot tell"]
+    cutoff: Month | None
+    low: Month | None
+    high: Month | None
+
+    def __post_init__(self) -> None:
+        known = {
+            "found": (self.low, self.cutoff, self.high),
+            "before the data": (self.high,),
+            "after the data": (self.low,),
+        }.get(self.verdict, ())
+        months = [month for month in (self.low, self.cutoff, self.high) if month is not None]
+        if list(known) != months or months != sorted(months):
+            raise ValueError(f"the months do not fit {self.verdict!r}")
+
+
+class CutoffPoint(msgspec.Struct, frozen=True):
+    """A month with changes."""
+
+    month: Month
+
+
+class CutoffManifest(msgspec.Struct, frozen=True):
+    """A result file of `temporalwiki cutoff`. Older ones do not say which data and evidence it comes from."""
+
+    model: str
+    overall: CutoffMonths
+    curve: list[CutoffPoint]
+    data: str | None = None
+    evidence: dict[Literal["facts", "text"], Count] = {}
+
+
+def cutoff_files(folder: Path) -> list[Path]:
+    """Return the results of `temporalwiki cutoff` in a folder and in its folders, sorted."""
+    return sorted(path for path in (folder / CUTOFF, *folder.glob(f"*/{CUTOFF}")) if path.is_file())
+
+
+def read_cutoff(path: Path) -> CutoffManifest:
+    """Return a result of `temporalwiki cutoff`. Raises InputError for any other file."""
+    return read_json(path, CutoffManifest, "a result of `temporalwiki cutoff`; run the command again")

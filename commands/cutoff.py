@@ -13,6 +13,7 @@ _EXAMPLE = """\
 example:
   temporalwiki cutoff runs/lora-diffset-1112 --data temporalwiki
   temporalwiki cutoff openai-community/gpt2-large --data ORG/temporalwiki --topics relation --from 2021-01
+  temporalwiki cutoff runs/lora-diffset-1112 --data temporalwiki --output results/lora   # for `leaderboard results`
 
 A month counts as known if the model prefers what is new in it to what it replaced. docs/cutoff.md says how, and how
 sure the answer is. Scores are cached: the same command continues where it was stopped.

@@ -17,6 +17,8 @@ example:
   temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes --config probes-1112
   temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks learned_and_forgotten \\
       --start openai-community/gpt2-large                    # compared with the model that it started from
+  temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes \\
+      --after-cutoff 2021-10                                 # only facts that began later
   temporalwiki evaluate --tasks twiki_probes --help          # also shows the options of the task
   accelerate launch --num_processes 8 -m temporalwiki evaluate --model openai-community/gpt2-large \\
       --data temporalwiki --tasks twiki_probes               # the same on eight GPUs, all months
@@ -65,6 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     )
     parser.add_argument("--limit", type=int, metavar="N", help="score only the first N rows of each split")
     parser.add_argument(
+        "--after-cutoff",
+        metavar="DATE_OR_MODEL",
+        help="score only facts that began, and text that appeared, after a date (20211101, 2021-11), or after the "
+        "cutoff of a model: a result of `temporalwiki cutoff`, or the name of a model that has one in --output",
+    )
+    parser.add_argument(
         "--precision",
         metavar="NAME",
         default="auto",
@@ -77,7 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> Table:
     """Score the model, and return its scores. Raises UsageError for wrong options."""
-    names = ("model", "data", "tasks", "config", "output", "limit", "start", "judge", "precision")
+    names = ("model", "data", "tasks", "config", "output", "limit", "start", "judge", "precision", "after_cutoff")
     own = {option.name for task in _tasks(arguments.tasks).values() for option in fields(task)}
     return evaluate(**given(arguments, (*names, *own)))
 

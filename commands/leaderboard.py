@@ -12,13 +12,19 @@ _EXAMPLE = """\
 example:
   temporalwiki leaderboard results --out leaderboard
   temporalwiki leaderboard results --out leaderboard --data temporalwiki   # also plots the data
+  temporalwiki cutoff MODEL --data DATASET --output results/MODEL            # adds MODEL to a timeline of cutoffs
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("results", type=Path, metavar="RESULTS", help="folder with results of `temporalwiki evaluate`")
+    parser.add_argument(
+        "results",
+        type=Path,
+        metavar="RESULTS",
+        help="folder with results of `temporalwiki evaluate`, and of `temporalwiki cutoff`: DIR/cutoff.json in it",
+    )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the page")
     parser.add_argument("--data", metavar="DATASET", help="dataset folder or Hub id, to plot its facts")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +10,10 @@ from typing import Any
 
 from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import write_json
+from temporalwiki.builders.manifests import CUTOFF
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.cutoff import FEWEST, Cutoff, Item, Point, curve, find_cutoff
-from temporalwiki.eval_harness.dated_changes import MONTHS, Change, Topics, evidence, read_changes
+from temporalwiki.eval_harness.dated_changes import MONTHS, TEXT, Change, Topics, evidence, read_changes
 
 
 @dataclass(frozen=True)
@@ -22,12 +24,15 @@ class Report:
     overall: Cutoff
     topics: Mapping[str, Cutoff]
     curve: Sequence[Point]
+    data: str
+    evidence: Mapping[str, int]  # how many facts and pairs of sentences count
 
     def as_json(self) -> dict[str, Any]:
         """Return the content of ``cutoff.json``."""
         points = [{**point._asdict(), "month": written(point.month)} for point in self.curve]
         topics = {name: _as_json(cutoff) for name, cutoff in self.topics.items()}
-        return {"model": self.model, "overall": _as_json(self.overall), "topics": topics, "curve": points}
+        known = {"model": self.model, "data": self.data, "evidence": dict(self.evidence)}
+        return {**known, "overall": _as_json(self.overall), "topics": topics, "curve": points}
 
     def lines(self) -> Iterator[str]:
         """Yield a line for the whole dataset, and one for each topic."""
@@ -41,10 +46,10 @@ def report(
 ) -> Report:
     """Score the dated changes of a dataset, and find the cutoff of all of them and of each topic."""
     changes = read_changes(data, topics, first, last)
-    return judged(model.name, changes, evidence(model, changes), topics)
+    return judged(model.name, data, changes, evidence(model, changes), topics)
 
 
-def judged(name: str, changes: Sequence[Change], items: Sequence[Item], topics: Topics = "none") -> Report:
+def judged(name: str, data: str, changes: Sequence[Change], items: Sequence[Item], topics: Topics = "none") -> Report:
     """Return the report of a model from its items, whatever gave their evidence."""
     by_topic: dict[str, list[Item]] = {}
     if topics != "none":
@@ -54,7 +59,8 @@ def judged(name: str, changes: Sequence[Change], items: Sequence[Item], topics: 
         for item in items:
             by_topic[topic_of[item[:3]]].append(item)
     found = {topic: find_cutoff(of) for topic, of in by_topic.items()}
-    return Report(name, find_cutoff(items), found, curve(items))
+    kinds = Counter("text" if item.relation == TEXT else "facts" for item in items)
+    return Report(name, find_cutoff(items), found, curve(items), data, kinds)
 
 
 def write_report(found: Report, folder: Path) -> list[Path]:
@@ -63,7 +69,7 @@ def write_report(found: Report, folder: Path) -> list[Path]:
     from temporalwiki.eval_harness.leaderboard.figures.style import save
 
     make_folder(folder)
-    chart, data = folder / "cutoff.svg", folder / "cutoff.json"
+    chart, data = folder / "cutoff.svg", folder / CUTOFF
     save(cutoff.draw(found.curve, found.overall, said(found.overall, found.curve)), chart)
     write_json(data, found.as_json())
     return [data, chart]

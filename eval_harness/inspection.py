@@ -29,7 +29,7 @@ def describe(path: Path) -> str | None:
     groups: dict[tuple[str, str], list[Result]] = {}
     for result in results:
         kind = result.manifest.data.config.partition("-")[0]
-        groups.setdefault((result.manifest.task.name, kind), []).append(result)
+        groups.setdefault((result.manifest.scored, kind), []).append(result)
     many = len(results) > _MOST_TABLES
     shown = [_months(task, kind, group) or many * _list(task, group) for (task, kind), group in sorted(groups.items())]
     first = _contents(results) if many else table(results)
@@ -66,7 +66,7 @@ def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
     if len({month_of(result.manifest.data.config) for result in results}) < 2:
         return None
     score = _score(results)
-    higher = higher_is_better(task, score.rpartition("/")[2]) is not False
+    higher = higher_is_better(results[0].manifest.task.name, score.rpartition("/")[2]) is not False
     title = in_line(f"{task}, {score} on {kind}-* by month")
     try:
         months = matrix(results, task, score)

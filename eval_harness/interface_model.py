@@ -183,7 +183,7 @@ class InterfaceModel:
 
     @cached_property
     def _model(self) -> Any:
-        with needs("adapters"):
+        with needs("api"):
             from inspect_ai.model import GenerateConfig, get_model
         config = GenerateConfig(max_tokens=_MOST_TOKENS, temperature=0, max_retries=_RETRIES)
         try:

@@ -60,8 +60,8 @@ def matrix(results: Sequence[Result], task: str, score: str) -> Matrix:
     month. Raises InputError if the task or score is missing, a config has no month, a model has two results for a
     month, or two models were not asked the same questions.
     """
-    found = [result for result in results if result.manifest.task.name == task]
-    tasks = sorted({result.manifest.task.name for result in results})
+    found = [result for result in results if result.manifest.scored == task]
+    tasks = sorted({result.manifest.scored for result in results})
     if not found:
         raise InputError(f"no results of {task}{did_you_mean(task, tasks)}; there are {', '.join(tasks) or 'none'}")
     scores = sorted({name for result in found for name in result.manifest.scores})

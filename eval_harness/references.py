@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from temporalwiki.base.normalization import normalize
+from temporalwiki.builders.configs import DELETED
 
-DELETED = ("replaced", "ended", "removed")  # the kinds of facts that are no longer true
 _ID = re.compile(r"Q[1-9][0-9]*")  # stands for an object without a label
 
 Row = Mapping[str, Any]

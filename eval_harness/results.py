@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.terminal import in_line
-from temporalwiki.builders.manifests import ResultManifest, ResultScore
+from temporalwiki.builders.manifests import CUTOFF, ResultManifest, ResultScore, cutoff_files
 from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.measures import MEASURES, SUBSETS
 from temporalwiki.eval_harness.statistics import Estimate
@@ -66,6 +66,7 @@ def path_of(folder: Path, inputs: Mapping[str, Any]) -> Path:
     """
     task, model, data = inputs["task"], inputs["model"], inputs["data"]
     others = [inputs[name]["revision"] for name in ("start", "judge") if name in inputs]
+    others += [f"after {data['newer']['day']}"] if "newer" in data else []
     key = fingerprint(task, model["revision"], model["precision"], data["config"], data["hash"], *others)
     name = f"{_plain(Path(model['name']).resolve().name)}-{fingerprint(model['revision'])[:8]}"
     return folder / name / f"{_plain(data['config'])}.{task['name']}.{key[:8]}.json"
@@ -114,9 +115,12 @@ def result_files(path: Path) -> list[Path]:
 
 
 def read_results(folder: Path) -> list[Result]:
-    """Return all results in a folder, sorted by path. Raises InputError for an empty folder or a damaged file."""
-    found = [read_result(path) for path in sorted(folder.glob("*/*.json"))]
-    if not found:
+    """Return all results in a folder, sorted by path. Raises InputError for an empty folder or a damaged file.
+
+    A folder is not empty if it holds only results of ``temporalwiki cutoff``, which are left out.
+    """
+    found = [read_result(path) for path in sorted(folder.glob("*/*.json")) if path.name != CUTOFF]
+    if not found and not cutoff_files(folder):
         raise InputError(f"{folder}: no results in it; `temporalwiki evaluate --output {folder}` writes them")
     return found
 
@@ -139,7 +143,7 @@ def _table(result: ResultManifest) -> str:
     for test, of_test in found.items():
         items = max(score.items for score in of_test if score)
         rows.append([test, *(_shown(score) if score else "" for score in of_test), f"{items:,}"])
-    lines = [in_line(f"{result.task.name} of {result.model.marked(result.model.name)} on {result.data.config}")]
+    lines = [in_line(f"{result.scored} of {result.model.marked(result.model.name)} on {result.data.config}")]
     rows = [[in_line(cell) for cell in row] for row in rows]
     names, *columns = ([cell.rjust(max(map(len, column))) for cell in column] for column in zip(*rows, strict=True))
     names = [name.strip().ljust(len(name)) for name in names]
@@ -149,7 +153,26 @@ def _table(result: ResultManifest) -> str:
             part = [f"{line}  {cell}" for line, cell in zip(part, columns.pop(0), strict=True)]
         lines += [line.rstrip() for line in part]
     lines += [f"left out, {in_line(reason)}: {count:,}" for reason, count in result.excluded.items()]
+    lines += map(in_line, _after(result))
     return "\n".join(lines)
+
+
+def _after(result: ResultManifest) -> Iterator[str]:
+    """Yield what ``--after-cutoff`` kept, and how much of it was known already."""
+    after, leak = result.data.newer, result.leak
+    if after is None:
+        return
+    of = f", the cutoff of {after.model}" if after.model else ""
+    rows = ", ".join(
+        f"{n:,} of {n + after.dropped.get(split, 0):,} rows of {split}" for split, n in after.kept.items()
+    )
+    yield f"kept, after {after.day}{of}: {rows}"
+    if leak is None:
+        yield "leak check: none; it needs changed facts with an old object, and a model instead of its results"
+        return
+    trained = result.model.method and leak.model == result.model.name
+    hint = "; it was trained, so name the model that it started from with --start" if trained else ""
+    yield f"leak check: {leak.model} prefers what is new in {leak.new:,} of {leak.facts:,} changed facts{hint}"
 
 
 def aligned(lines: Sequence[Sequence[str]], left: int) -> str:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import datasets
+import msgspec
 import numpy as np
 
 from temporalwiki import __version__
@@ -21,8 +22,10 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.terminal import say
+from temporalwiki.builders.after_cutoff import After, Filter
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.interface_model import InterfaceModel
+from temporalwiki.eval_harness.leak import leak
 from temporalwiki.eval_harness.results import Result, path_of, read_result, write_result
 from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.eval_harness.stored_scores import Scored, StoredScores, open_scores
@@ -47,6 +50,7 @@ class Evaluation:
     label: str = ""  # the model's name on a leaderboard; empty: the name of its method
     start: str | CachedModel | None = None  # the model that the model started from, or its results
     rows: Mapping[str, datasets.DatasetDict] | None = None  # the configs of data in memory
+    after: After | None = None  # score only rows that are newer
 
 
 def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = None) -> list[Result]:
@@ -80,6 +84,8 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
     for name, task in wanted.tasks.items():
         if task.start == "used" and missing and wanted.start and model.state.is_main_process:
             say(f"{name}: without let_go: {missing}")
+    if wanted.after and wanted.start and missing and model.state.is_main_process:
+        say(f"leak check of {wanted.model} itself: {missing}")
     for name, task, config in plan:
         try:
             if task.start == "needed" and missing:
@@ -105,7 +111,7 @@ def _check_asked(wanted: Evaluation, model: InterfaceModel) -> None:
 
 def _set_start(wanted: Evaluation, model: Scored) -> str:
     """Give the model its start model. Return "", or the reason why no start model can be used."""
-    if not any(task.start for task in wanted.tasks.values()):
+    if not any(task.start for task in wanted.tasks.values()) and wanted.after is None:
         model.start = None  # two models may not fit in memory
         return ""
     if wanted.start is None:
@@ -152,9 +158,16 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
     begun = time.perf_counter()
     if isinstance(model, StoredScores) and not task.start:
         raise NothingToScoreError(f"{name}: {model.reference} holds results; this task needs the model itself")
-    rows = _read(wanted, config, task.splits, task.max_rows)
+    newer = None if wanted.after is None else _Newer(wanted.after, config, available, task)
+    rows = _read(wanted, config, task.splits, task.max_rows, newer)
     for split, of_split in rows.items():
         check_columns(of_split, task.columns, f"{wanted.data}, {config}, {split}")
+    if newer is not None and newer.nothing:
+        count = sum(newer.dropped.values())
+        raise NothingToScoreError(
+            f"{wanted.data}, {config}: none of its {count:,} rows is newer than {wanted.after}, so {name} has nothing "
+            "to score"
+        )
     if not any(rows.values()):
         splits = ", ".join(_splits(wanted, config))
         raise NothingToScoreError(
@@ -175,6 +188,8 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
             "hash": fingerprint(json.dumps(rows, sort_keys=True, default=str)),  # str: for timestamps
         },
     }
+    if newer is not None:
+        inputs["data"]["newer"] = newer.recorded
     if task.start and model.start is not None:
         inputs["start"] = {
             "name": model.start.name,
@@ -194,6 +209,7 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
     if not outcome.scores:
         why = ", ".join(f"{count} {reason}" for reason, count in outcome.excluded.items())
         raise NothingToScoreError(f"{wanted.data}, {config}: {name} could score nothing ({why})")
+    checked = None if newer is None else leak(model, rows, outcome.items)
     if model.state.is_main_process:
         run = {
             "seconds": round(time.perf_counter() - begun, 1),
@@ -207,6 +223,8 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
         # not part of the identity: the description of the training depends on which folders still exist
         label = {"label": wanted.label} if wanted.label else {}
         described = {**inputs, "model": inputs["model"] | model.training() | label}
+        if checked is not None:
+            described["leak"] = msgspec.structs.asdict(checked)
         write_result(path, described, outcome, run)
     model.state.wait_for_everyone()
     return read_result(path)
@@ -216,15 +234,47 @@ def _splits(wanted: Evaluation, config: str) -> Any:
     return load(wanted.data, config, None) if wanted.rows is None else wanted.rows[config]
 
 
-def _read(wanted: Evaluation, config: str, splits: Sequence[str], max_rows: int | None) -> dict[str, list[Row]]:
+class _Newer:
+    """A filter that counts the rows that it keeps and drops. It leaves the splits that a task compares as they are."""
+
+    def __init__(self, after: After, config: str, available: Sequence[str], task: Task) -> None:
+        self._after, self._compared = after, task.compared
+        self._filter = Filter.of(after, config, available)
+        self.kept: dict[str, int] = {}
+        self.dropped: dict[str, int] = {}
+
+    def __call__(self, split: str, rows: Any) -> Any:
+        kept = rows if split in self._compared else self._filter.kept(rows, split)
+        self.kept[split], self.dropped[split] = len(kept), len(rows) - len(kept)
+        return kept
+
+    @property
+    def nothing(self) -> bool:
+        """Whether it dropped all rows, but those of the compared splits."""
+        left = [count for split, count in self.kept.items() if split not in self._compared]
+        return any(self.dropped.values()) and not any(left)
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """What a result says of it."""
+        known = {"day": str(self._after.day), "model": self._after.model}
+        return {**known, "kept": self.kept, "dropped": self.dropped}
+
+
+def _read(
+    wanted: Evaluation, config: str, splits: Sequence[str], max_rows: int | None, newer: _Newer | None = None
+) -> dict[str, list[Row]]:
     """Return the rows of a config by split: of the splits named in ``splits``, or of all splits if it is empty.
 
-    A split with more than ``max_rows`` rows is sampled with a fixed seed. Then the limit keeps the first rows.
+    ``newer`` drops rows first. A split with more than ``max_rows`` rows is sampled with a fixed seed. Then the limit
+    keeps the first rows.
     """
     read = {}
     for split, rows in _splits(wanted, config).items():
         if splits and split not in splits:
             continue
+        if newer is not None:
+            rows = newer(split, rows)
         if max_rows is not None and len(rows) > max_rows:
             rows = rows.select(np.sort(np.random.default_rng(0).choice(len(rows), max_rows, replace=False)))
         read[split] = list(rows.select(range(min(len(rows), wanted.limit or len(rows)))))

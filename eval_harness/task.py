@@ -28,6 +28,7 @@ class Task(ABC):
     configs: ClassVar[tuple[str, ...]] = ()  # prefixes of the configs that it reads, such as "probes-"
     columns: ClassVar[tuple[str, ...]] = ()  # columns that it needs
     splits: ClassVar[tuple[str, ...]] = ()  # splits that it reads; empty: all
+    compared: ClassVar[tuple[str, ...]] = ()  # those splits with what is old, which --after-cutoff leaves as they are
     asks: ClassVar[bool] = False  # it can ask a model that gives no likelihoods
     start: ClassVar[str] = ""  # "needed" or "used": it compares the model with the one that it started from
     least: ClassVar[Mapping[str, int]] = {}  # lower bounds of options; the bound of other whole numbers is 1

@@ -41,7 +41,7 @@ def needs(extra: str) -> Iterator[None]:
         package = (error.name or "").split(".")[0]
         if package == "temporalwiki":
             raise
-        what = {"train": "training", "eval": "evaluation", "news": "reading news", "adapters": "inspect-ai"}[extra]
+        what = {"train": "training", "eval": "evaluation", "news": "reading news", "api": "asking a model"}[extra]
         raise UsageError(f"{what} needs the package {package}: pip install 'temporalwiki[{extra}]'") from None
 
 

@@ -30,16 +30,16 @@ class HubDataset(NamedTuple):
 def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) -> str | None:
     """Return the content of the file ``PATH`` with a model's results on the probes, or None without such results.
 
-    ``datasets`` are those on the Hub, by the names that the results use; other results give no entries. A model that
-    was trained on test data has none. The value is zero-shot exact match in percent, not perplexity, because entries
-    cannot say that lower is better. If a task has several results, one of its latest version counts, in fp32
-    if there is one.
+    ``datasets`` are those on the Hub, by the names that the results use; other results, and those of
+    ``--after-cutoff``, give no entries. A model that was trained on test data has none. The value is zero-shot exact
+    match in percent, not perplexity, because entries cannot say that lower is better. If a task has several results,
+    one of its latest version counts, in fp32 if there is one.
     """
     entries: dict[tuple[str, str], EvalResultEntry] = {}
     for result in sorted(results, key=_rank):
-        task, data = result.manifest.task, result.manifest.data
+        data = result.manifest.data
         on_hub, config = datasets.get(data.dataset), data.config
-        if task.name != _TASK or on_hub is None or result.manifest.model.trained_on_test:
+        if result.manifest.scored != _TASK or on_hub is None or result.manifest.model.trained_on_test:
             continue
         config = on_hub.full_names.get(config, config)
         if not _PROBES.fullmatch(config):

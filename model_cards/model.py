@@ -176,7 +176,7 @@ def _value(value: Any) -> str:
 def _sorted(results: Sequence[Result]) -> list[Result]:
     def place(result: Result) -> tuple[Any, ...]:
         found = result.manifest
-        return found.data.config, found.task.name, -found.task.version, found.model.precision, result.path.name
+        return found.data.config, found.scored, -found.task.version, found.model.precision, result.path.name
 
     return sorted(results, key=place)
 
@@ -196,7 +196,7 @@ def _scores(card: Card) -> str:
             ends = ""
             if score.low is not None and score.high is not None:
                 ends = f" [{number(score.low)}, {number(score.high)}]"
-            named = [escaped(text) for text in (config, f"{task.name} {task.version}", test, measure)]
+            named = [escaped(text) for text in (config, f"{result.manifest.scored} {task.version}", test, measure)]
             rows.append(table_row(*named, f"{number(score.value)}{ends}", f"{score.items:,}", better))
     return fill(
         "model_scores",
@@ -218,6 +218,8 @@ def _index(card: Card, task: str) -> list[EvalResult]:
     """Return the scores that fit the Hub's model-index, unless the model was trained on test data."""
     found = []
     for result in _sorted(card.results) if not card.training.on_test else ():
+        if result.manifest.data.newer is not None:
+            continue  # the index names datasets and splits, and would show this as a score of all rows
         task_name, data = result.manifest.task.name, result.manifest.data
         on_hub = card.datasets.get(data.dataset)
         for test, measure, score in _tests(result):

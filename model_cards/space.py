@@ -44,7 +44,7 @@ def _evaluated(results: Sequence[Result], models: int) -> str:
         by_data.setdefault((data.config, _without_path(data.dataset), data.hash), []).append(result.manifest)
     rows = []
     for (config, dataset, data_hash), group in sorted(by_data.items()):
-        tasks = sorted({f"{one.task.name} {one.task.version}" for one in group})
+        tasks = sorted({f"{one.scored} {one.task.version}" for one in group})
         count = len({(one.model.name, one.model.revision) for one in group})
         items = max(sum(one.data.rows.values()) for one in group)
         cells = [code(config), ", ".join(map(code, tasks)), code(dataset), f"{items:,}", code(data_hash), f"{count:,}"]

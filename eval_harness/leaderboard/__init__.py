@@ -13,6 +13,7 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one, sweep, whole_file
 from temporalwiki.builders.manifests import BuiltManifest, read_manifests
+from temporalwiki.eval_harness.leaderboard.cutoffs import read_cutoffs
 from temporalwiki.eval_harness.leaderboard.figures import FIGURES, write_figures
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import TITLE, write_page
@@ -30,6 +31,8 @@ def write_leaderboard(
 ) -> Iterator[str]:
     """Write the leaderboard of the results in ``folder`` to ``out``, and yield lines about the files.
 
+    Results of ``temporalwiki cutoff`` in ``folder`` become a timeline.
+
     Args:
         results: the results, as ``read_results(folder)`` returns them.
         folder: their folder; the page links to the files in it.
@@ -46,16 +49,17 @@ def write_leaderboard(
         raise InputError(f"{out}: is not empty, and is not a leaderboard; name another folder with --out")
     if data is not None:
         config_names(data)  # a typo must not leave half of a leaderboard
+    cutoffs = read_cutoffs(folder)
     with only_one(out, "leaderboard"):
         sweep(out)
         found = rows(results, folder)
         found += fuar_rows(results, found, folder)
         write_parquet(found, out / _PARQUET)
-        tables = write_tables(found, out / "tables")
+        tables = write_tables(found, out / "tables", cutoffs)
         manifests = read_manifests(Path(data)) if data is not None and Path(data).is_dir() else []
         built = [manifest for manifest in manifests if isinstance(manifest, BuiltManifest)]
         shown = _with_years(found, [manifest.name for manifest in built])
-        figures = write_figures(shown, out / "figures", data)
+        figures = write_figures(shown, out / "figures", data, cutoffs)
         with whole_file(out / "README.md") as part:
             part.write_text(card(TITLE, results), encoding="utf-8", newline="\n")
         page = write_page(

@@ -49,7 +49,7 @@ class Row:
     trainable: int | None  # parameters
     parameters: int | None
     tokens: int | None  # read in all training phases
-    task: str
+    task: str  # with " after 2021-10-31" if older rows were dropped
     version: int
     config: str  # such as "probes-1112"
     kind: str  # of the config, such as "probes"
@@ -153,13 +153,13 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
         month=month,
         method=method,
         base=model.base or ("" if method else _last(name)),
-        model=name if COMMIT.fullmatch(model.revision) else _without_path(name),
+        model=name if COMMIT.fullmatch(model.revision) else without_path(name),
         revision=model.revision,
         learning_rate=model.learning_rate,
         trainable=parameters.trainable,
         parameters=parameters.total,
         tokens=model.tokens,
-        task=task.name,
+        task=result.manifest.scored,
         version=task.version,
         config=config,
         kind=config.removesuffix(f"-{tested}"),
@@ -225,7 +225,8 @@ def _scored(results: Sequence[Result]) -> Iterator[_Scored]:
         content = result.data
         start = result.manifest.start
         asked = content["model"]["precision"] == PRECISION  # its prompts differ from those of other models
-        key = [content["task"], content["data"]["config"], content["data"]["hash"], start and start.revision, asked]
+        task = {**content["task"], "name": results[i].manifest.scored}
+        key = [task, content["data"]["config"], content["data"]["hash"], start and start.revision, asked]
         by_question.setdefault(json.dumps(key, sort_keys=True), []).append(i)
     for same in by_question.values():
         names = dict.fromkeys(name for i in same for name in results[i].manifest.scores)
@@ -294,7 +295,7 @@ def _together(made: Mapping[int, Composition], chosen: Sequence[int]) -> list[It
     ]
 
 
-def _without_path(name: str) -> str:
+def without_path(name: str) -> str:
     """Return the name of a model that is not on the Hub, without the path of a local folder."""
     try:
         local = Path(name).is_absolute() or name.startswith((".", "~")) or Path(name).exists()

@@ -6,10 +6,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
+from temporalwiki.builders.configs import DELETED
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, complete, identity
 from temporalwiki.eval_harness.measures import scores
-from temporalwiki.eval_harness.references import DELETED
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.stored_scores import scored_facts
 from temporalwiki.eval_harness.task import Rows, Task
@@ -31,6 +31,7 @@ class Deleted(Task):
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "kind")
     splits: ClassVar[tuple[str, ...]] = ("deleted", "unchanged")
+    compared: ClassVar[tuple[str, ...]] = ("unchanged",)
     start: ClassVar[str] = "used"
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:

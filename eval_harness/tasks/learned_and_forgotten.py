@@ -35,6 +35,7 @@ class LearnedAndForgotten(Task):
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
+    compared: ClassVar[tuple[str, ...]] = ("unchanged",)
     start: ClassVar[str] = "needed"
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:

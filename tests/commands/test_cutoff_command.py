@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from temporalwiki.builders.manifests import read_cutoff
+
 import tiny_models
 from a_dataset import write_dataset
 from tiny_probes import forward_passes
@@ -50,13 +52,15 @@ def test_it_writes_the_cutoff_and_a_chart_and_says_them(run: Run, there: Path) -
     assert out.splitlines()[0].startswith("gpt2 cannot tell")
     assert out.splitlines()[1].startswith("  mayor: cannot tell")
     written = json.loads((there / "out" / "cutoff.json").read_text("utf-8"))
-    assert list(written) == ["curve", "model", "overall", "topics"]
+    assert list(written) == ["curve", "data", "evidence", "model", "overall", "topics"]
+    assert (written["data"], written["evidence"]) == ("data", {"facts": 6})
     assert (written["model"], written["overall"], written["topics"]) == ("gpt2", UNKNOWN, {"mayor": UNKNOWN})
     assert [point["month"] for point in written["curve"]] == MONTHS
     for point in written["curve"]:
         assert sorted(point) == ["high", "items", "known", "low", "month"]
         assert 0 <= point["low"] <= point["known"] <= point["high"] <= 1
         assert point["items"] == 3
+    assert read_cutoff(there / "out" / "cutoff.json").overall.verdict == "cannot tell"
     before = (there / "out" / "cutoff.svg").read_bytes()
     assert before.startswith(b"<?xml")
     with forward_passes() as passes:  # the second run finds all scores

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from typing import Any
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.builders.after_cutoff import After
 from temporalwiki.eval_harness import interface_model
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.interface_model import InterfaceModel, is_interface, question_about
 from temporalwiki.eval_harness.leaderboard.rows import rows as leaderboard_rows
+from temporalwiki.eval_harness.results import table
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.stored_scores import StoredScores, open_scores
 from temporalwiki.eval_harness.tasks import TASKS, find_task
@@ -157,6 +160,16 @@ def test_shares_of_outcomes(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert (shown["changed", "new"].higher_is_better, shown["changed", "old"].higher_is_better) == (True, None)
     with pytest.raises(InputError, match="holds results of mockllm/model, which gives no likelihoods"):
         StoredScores(result.path)
+
+
+def test_the_leak_check_counts_the_new_answers(tmp_path: Path) -> None:
+    config = "probes-20211101-20211201"
+    splits = {split: [row(i, split) for i in range(5)] for split in ("unchanged", "changed")}
+    data = write_dataset(tmp_path / "data", {config: splits})
+    after = After(datetime.date(2021, 10, 31))
+    (result,) = evaluate(wanted(data, tmp_path, {"twiki_probes": {}}, after=after), mock(tmp_path, by_subject))
+    assert result.data["leak"] == {"model": "mockllm/model", "facts": 5, "new": 1}
+    assert "leak check: mockllm/model prefers what is new in 1 of 5 changed facts" in table([result])
 
 
 def test_new_questions_can_be_asked(data: Path, tmp_path: Path) -> None:

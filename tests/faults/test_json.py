@@ -12,13 +12,17 @@ from typing import Any
 import pytest
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.json_files import write_json
+from temporalwiki.builders.after_cutoff import read_after
 from temporalwiki.builders.dataset_folder import check_place
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.eval_harness import inspection
 from temporalwiki.eval_harness.cached_model import training
+from temporalwiki.eval_harness.leaderboard.cutoffs import read_cutoffs
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import write_page
 from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
+from temporalwiki.eval_harness.leaderboard.tables import write_tables
 from temporalwiki.eval_harness.results import Outcome, read_result, read_results, write_result
 from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.model_cards.space import space_card
@@ -85,10 +89,33 @@ def test_results(reader: str, results: Path, tmp_path: Path, record_property: Re
         write_page(lines, {}, {}, tmp_path / "out", results="r")
 
     read = leaderboard if reader == "leaderboard" else lambda: (inspection.describe(results) or "").encode()
-    cases = try_mutations(
-        sorted(results.glob("*/*.json"))[0], read, lambda what: reader == "inspect" or one_in(4, what)
-    )
+    path = sorted(results.glob("*/*.json"))[0]
+    content = read_result(path).data
+    newer = {"day": "2021-10-31", "model": "m", "kept": {"changed": 3}, "dropped": {"changed": 1}}
+    leak = {"model": "m", "facts": 3, "new": 1}
+    write_json(path, {**content, "data": {**content["data"], "newer": newer}, "leak": leak})
+    cases = try_mutations(path, read, lambda what: reader == "inspect" or one_in(4, what))
     record_property("cases", cases)
+
+
+@pytest.mark.fault(
+    "hostile JSON",
+    "leaderboard, evaluate --after-cutoff: each field of a cutoff has a wrong type or value",
+    "refused in one line, or shown as text",
+)
+def test_cutoffs(tmp_path: Path, record_property: Record) -> None:
+    path = tmp_path / "results" / "m" / "cutoff.json"
+    path.parent.mkdir(parents=True)
+    overall = {"verdict": "found", "cutoff": "2021-03", "low": "2021-02", "high": "2021-05"}
+    known = {"model": "m", "data": "d", "evidence": {"facts": 3}, "curve": [{"month": "2021-01", "known": 0.5}]}
+    write_json(path, {**known, "overall": overall, "topics": {}})
+
+    def read() -> None:
+        tables = write_tables([], tmp_path / "tables", read_cutoffs(tmp_path / "results"))
+        write_page([], {}, tables, tmp_path / "out")
+        read_after(str(path))
+
+    record_property("cases", try_mutations(path, read))
 
 
 def test_a_result_of_another_schema_says_so(results: Path) -> None:

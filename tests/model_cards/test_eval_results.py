@@ -59,6 +59,11 @@ def test_a_model_that_was_trained_on_test_data_has_no_entries() -> None:
     assert eval_results([result(CHANGED, trained_on_test=["probes-1112"])], HUB) is None
 
 
+def test_a_result_without_older_rows_has_no_entries() -> None:
+    newer = {"day": "2021-10-31", "kept": {"changed": 9}, "dropped": {"changed": 1}}
+    assert eval_results([a_result.changed(result(CHANGED), "data", newer=newer)], HUB) is None
+
+
 def test_an_entry_says_what_was_measured() -> None:
     assert read(eval_results([result(CHANGED)], HUB)) == [
         EvalResultEntry(

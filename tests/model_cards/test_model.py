@@ -211,6 +211,13 @@ def test_the_index_has_the_scores_that_the_hub_knows() -> None:
     }
 
 
+def test_scores_without_older_rows_say_so_and_are_not_in_the_index() -> None:
+    newer = {"day": "2021-10-31", "kept": {"changed": 9}, "dropped": {"changed": 1}}
+    card = replace(PLAIN, results=[a_result.changed(result(SCORES), "data", newer=newer)])
+    assert "| probes-1112 | twiki_probes after 2021-10-31 1 | changed | perplexity |" in model_card(card)
+    assert "model-index" not in header(card)
+
+
 def test_scores_that_are_no_numbers_are_not_in_the_index() -> None:
     card = replace(PLAIN, results=[result({"changed/perplexity": estimate(float("inf"))})])
     assert "model-index" not in header(card)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from temporalwiki.eval_harness.leaderboard.cutoffs import Known
 from temporalwiki.eval_harness.leaderboard.figures import (
     average_perplexity,
     entity_types,
@@ -16,6 +17,7 @@ from temporalwiki.eval_harness.leaderboard.figures import (
     relations,
     relative_perplexity,
     style,
+    timeline,
 )
 from temporalwiki.eval_harness.leaderboard.figures.plot import Plot
 from temporalwiki.eval_harness.leaderboard.rows import Row
@@ -34,16 +36,19 @@ FIGURES: dict[str, Plot] = {
 DATA_FIGURES: dict[str, Plot] = {"entity_types": entity_types.PLOT, "relations": relations.PLOT}
 
 
-def write_figures(rows: Sequence[Row], folder: Path, data: str | None = None) -> dict[str, Plot]:
+def write_figures(
+    rows: Sequence[Row], folder: Path, data: str | None = None, cutoffs: Sequence[Known] = ()
+) -> dict[str, Plot]:
     """Write the figures that the rows have scores for, and return name -> figure with its finding as title.
 
     FOLDER/NAME.svg and NAME_narrow.svg, for a phone, are for pages and papers; NAME.png also shows the finding.
-    ``DATA_FIGURES`` need ``data``: a folder, a Hub id or id@revision. Files of figures that cannot be drawn are
-    removed.
+    ``DATA_FIGURES`` need ``data``: a folder, a Hub id or id@revision. The timeline needs ``cutoffs``. Files of figures
+    that cannot be drawn are removed.
     """
     drawn: dict[str, Plot] = {}
     possible: dict[str, tuple[Plot, Any]] = {name: (plot, rows) for name, plot in FIGURES.items()}
     possible |= {name: (plot, data) for name, plot in DATA_FIGURES.items()}
+    possible["cutoffs"] = timeline.PLOT, cutoffs
     for name, (plot, source) in possible.items():
         figure = None if source is None else plot.draw(source)
         paths = [folder / f"{name}{ending}" for ending in (".svg", ".png", "_narrow.svg")]

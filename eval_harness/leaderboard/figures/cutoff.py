@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from temporalwiki.eval_harness.cutoff import Cutoff, Point
-from temporalwiki.eval_harness.leaderboard.figures.style import BLACK, BLUE, SKY, WIDTH, style
-
-_EVERY = 0.75  # inches for the name of a month
+from temporalwiki.eval_harness.leaderboard.figures.style import BLACK, BLUE, SKY, WIDTH, month_ticks, style
 
 
 def draw(curve: Sequence[Point], found: Cutoff, title: str) -> Figure:
@@ -31,9 +29,8 @@ def draw(curve: Sequence[Point], found: Cutoff, title: str) -> Figure:
             levels = [100 * sum(p.known * p.items for p in side) / sum(p.items for p in side) for side in sides]
             ends = [months[0] - 0.5, found.cutoff + 0.5, found.cutoff + 0.5, months[-1] + 0.5]
             axes.plot(ends, [levels[0], levels[0], levels[1], levels[1]], color=BLACK)
-        step = max(1, -(-(months[-1] - months[0] + 1) // int(WIDTH / _EVERY)))
-        ticks = range(months[0], months[-1] + 1, step)
-        axes.set_xticks(ticks, [f"{month // 12}-{month % 12 + 1:02}" for month in ticks])
+        ticks = month_ticks(months[0], months[-1], WIDTH)
+        axes.set_xticks(list(ticks), list(ticks.values()))
         axes.set_xlim(months[0] - 0.5, months[-1] + 0.5)
         axes.set_ylim(0, 100)
         axes.set_ylabel("changes known, %")

@@ -48,6 +48,7 @@ MARKERS = ("s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h", "d", "H")
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "///", "...", "\\\\\\", "xx", "---", "++", "oo", "|||", "OO", "**", "/o", "\\o")
 LONGEST, _SHORTEST = 30, 8  # characters per label
+_MONTH_NAME = 0.75  # inches
 _DPI = 200
 _PIXELS = 2**16 - 1  # matplotlib's limit for a side of a PNG
 _WIDE = 10  # times the smallest value: the axis becomes logarithmic
@@ -159,6 +160,12 @@ def fitting(labels: Sequence[str], inches: float, points: float) -> dict[str, st
         if max(widths) <= 72 * inches:
             return found
     return shortened(labels, _SHORTEST)
+
+
+def month_ticks(first: int, last: int, inches: float) -> dict[int, str]:
+    """Return month -> name for an axis of months, counted as year * 12 + month - 1: as many as have room."""
+    step = max(1, -(-(last - first + 1) // max(1, int(inches / _MONTH_NAME))))
+    return {month: f"{month // 12}-{month % 12 + 1:02}" for month in range(first, last + 1, step)}
 
 
 @contextmanager

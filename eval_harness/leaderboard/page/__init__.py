@@ -23,9 +23,11 @@ from temporalwiki.eval_harness.leaderboard.names import listed
 from temporalwiki.eval_harness.leaderboard.page.methods import Captioned, figure, hero_of, methods_section
 from temporalwiki.eval_harness.leaderboard.page.scores import href, scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.tables.table import Table
 
 TITLE = "TemporalWiki leaderboard"
 _HERE = Path(__file__).parent
+_CUTOFFS = "cutoffs"
 _LINKS = {
     "Paper: TemporalWiki": "https://arxiv.org/abs/2204.14211",
     "Paper: CKL": "https://arxiv.org/abs/2110.03215",
@@ -51,9 +53,11 @@ def write_page(
     The page shows figures/NAME.svg and links to figures/NAME.png, tables/NAME.md, tables/NAME.csv and results.parquet
     in ``out``; it does not write these files. ``results`` is the folder of the result files relative to ``out``, such
     as "../results", or None for a page without links to them. ``warnings`` about the data become a banner,
-    ``datasets`` are ids of datasets on the Hub to link to. Raises InputError without rows.
+    ``datasets`` are ids of datasets on the Hub to link to. The table ``cutoffs`` and its figure get a section of their
+    own. Raises InputError if there are neither rows nor cutoffs.
     """
-    if not rows:
+    cutoffs = tables.get(_CUTOFFS)
+    if not rows and cutoffs is None:
         raise InputError(f"{out}: the results hold no scores; evaluate a model first")
     style, script = ((_HERE / name).read_text("utf-8") for name in ("style.css", "script.js"))
     policy = [
@@ -81,7 +85,11 @@ def write_page(
         tested=escape(_tested(by_month)),
         links=" ".join(f'<a href="{escape(url)}"{_new_tab(url)}>{escape(name)}</a>' for name, url in links.items()),
         methods=methods_section(by_month, figures),
-        figures=_figures({name: of for name, of in figures.items() if name != hero or not by_month}),
+        cutoffs=_cutoffs(cutoffs, figures.get(_CUTOFFS)),
+        no_scores="" if rows else " hidden",
+        figures=_figures(
+            {name: of for name, of in figures.items() if name != _CUTOFFS and (name != hero or not by_month)}
+        ),
         tables=_tables(tables),
     )
     path = out / "index.html"
@@ -121,6 +129,28 @@ def _in_script(data: Any) -> str:
 
 def _hash_of(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _cutoffs(table: Captioned | None, timeline: Captioned | None) -> str:
+    """Return the section on the models' knowledge cutoffs, a picture and a table, or ""."""
+    if not isinstance(table, Table):
+        return ""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
+    lines = [
+        f'<tr><th scope="row"><bdi>{escape(str(first))}</bdi></th>'
+        + "".join(f"<td><bdi>{escape(str(cell))}</bdi></td>" for cell in others)
+        + "</tr>"
+        for first, *others in table.lines
+    ]
+    shown = [figure(_CUTOFFS, timeline)] if timeline else []
+    shown += [
+        f'<div class="board"><table class="cutoffs"><caption class="unseen">{escape(table.title)}</caption>',
+        f"<thead><tr>{head}</tr></thead>\n<tbody>",
+        *lines,
+        "</tbody></table></div>",
+        f'<p class="legend">{escape(table.caption)}</p>',
+    ]
+    return _section(_CUTOFFS, table.title, "", shown, "")
 
 
 def _figures(figures: Mapping[str, Captioned]) -> str:

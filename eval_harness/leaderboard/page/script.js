@@ -3,6 +3,7 @@
 document.addEventListener("DOMContentLoaded", () => {
   const byId = (id) => document.getElementById(id);
   const { boards, models, months, start, results } = JSON.parse(byId("data").textContent);
+  if (!boards.length) return;
   const controls = byId("controls").elements;
   const table = byId("board").firstElementChild;
   const collator = new Intl.Collator("en", { numeric: true });

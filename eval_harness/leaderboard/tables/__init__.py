@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from temporalwiki.base.files import whole_file
+from temporalwiki.eval_harness.leaderboard.cutoffs import Known
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.tables import ckl_table_2, learned_and_forgotten, temporalwiki_table_3
+from temporalwiki.eval_harness.leaderboard.tables.cutoffs import cutoffs_table
 from temporalwiki.eval_harness.leaderboard.tables.table import Maker, Score, Table, to_csv, to_markdown
 
 __all__ = ["TABLES", "Maker", "Score", "Table", "to_csv", "to_markdown", "write_tables"]
@@ -31,14 +33,14 @@ TABLES: dict[str, Maker] = {
 }
 
 
-def write_tables(rows: Sequence[Row], folder: Path) -> dict[str, Table]:
+def write_tables(rows: Sequence[Row], folder: Path, cutoffs: Sequence[Known] = ()) -> dict[str, Table]:
     """Write the tables that the rows have scores for as FOLDER/NAME.md and NAME.csv, and return name -> table.
 
     Files of tables that cannot be made are removed.
     """
     made = {}
-    for name, make in TABLES.items():
-        table = make(rows)
+    tables = {name: make(rows) for name, make in TABLES.items()} | {"cutoffs": cutoffs_table(cutoffs)}
+    for name, table in tables.items():
         for ending, text in (("md", to_markdown), ("csv", to_csv)):
             path = folder / f"{name}.{ending}"
             if table is None:

@@ -21,6 +21,7 @@ from matplotlib.image import imread
 from temporalwiki.eval_harness.leaderboard.figures import write_figures
 from temporalwiki.eval_harness.leaderboard.page import write_page
 from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.tables.table import Table
 
 from a_row import make_row
 
@@ -478,6 +479,17 @@ def test_a_phone_scrolls_the_board_and_not_the_page(open_tab: Callable[..., Tab]
     before = tab.page.locator("#board tbody th").first.evaluate(left)
     board.evaluate("board => board.scrollTo(200, 0)")
     assert tab.page.locator("#board tbody th").first.evaluate(left) == before  # names stay
+
+
+def test_cutoffs_without_scores_are_a_page_without_errors(browser: Browser, tmp_path: Path) -> None:
+    table = Table("Knowledge cutoffs", "what", ("model", "cutoff"), (("gpt2", "2021-03"), ("W" * 200, "cannot tell")))
+    context = new_context(browser)
+    tab = Tab(context).goto(write_page([], {}, {"cutoffs": table}, tmp_path).as_uri())
+    assert tab.wrong == []
+    assert tab.page.locator(".cutoffs tbody tr").first.inner_text().split() == ["gpt2", "2021-03"]
+    assert not tab.page.get_by_text("All scores", exact=True).first.is_visible()
+    assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    context.close()
 
 
 def test_without_a_script_the_page_opens_the_same(open_tab: Callable[..., Tab]) -> None:

@@ -270,6 +270,22 @@ def test_models_are_ranked_if_they_were_asked_the_same(case: str, tmp_path: Path
     assert found == ({"a": (1, 1), "b": (2, 2)} if together else {"a": (None, None), "b": (None, None)})
 
 
+def test_with_and_without_older_rows_are_two_tasks_even_if_no_row_was_dropped(tmp_path: Path) -> None:
+    for name, hits in (("a", 10), ("b", 0), ("newer a", 10), ("newer b", 0), ("newest", 5)):
+        write_clozes(tmp_path, "newlama", clozes(hits), name=name)
+    days = {"newer a": "2021-10-31", "newer b": "2021-10-31", "newest": "2021-11-30"}
+    found = []
+    for result in read_results(tmp_path):
+        day = days.get(result.manifest.model.name)
+        newer = {"day": day, "kept": {"test": 10}, "dropped": {"test": 0}}
+        found.append(changed(result, "data", newer=newer) if day else result)
+    made = rows(found, tmp_path)
+    assert ranks(made) == {"a": (1, 1), "newer a": (1, 1), "b": (2, 2), "newer b": (2, 2), "newest": (None, None)}
+    assert {row.model: row.task for row in made} == {
+        name: f"lama after {days[name]}" if name in days else "lama" for name in ("a", "b", *days)
+    }
+
+
 def test_those_that_can_be_compared_are_ranked_among_themselves(tmp_path: Path) -> None:
     """Models with different tokenizers can be compared per byte, but not per token."""
     for name, level, tokens in (("a", 1.0, 2), ("b", 2.0, 2), ("c", 1.5, 3), ("d", 1.4, 3), ("e", 9.0, 1)):

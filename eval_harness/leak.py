@@ -1,0 +1,47 @@
+"""The leak check: how many changed facts does a model prefer before it could learn them?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from temporalwiki.builders.manifests import ResultLeak
+from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.dated_changes import Change, evidence
+from temporalwiki.eval_harness.facts import COLUMNS, complete, identity, prompt_of
+from temporalwiki.eval_harness.references import choices_of
+from temporalwiki.eval_harness.stored_scores import Scored
+from temporalwiki.eval_harness.task import Row, Rows
+
+_OLD = ("unchanged", "deleted")  # splits without new objects
+
+
+def leak(model: Scored, rows: Rows, items: Sequence[Mapping[str, Any]]) -> ResultLeak | None:
+    """Return how many of the changed facts in ``rows`` a model prefers, or None if that cannot be known.
+
+    The model is the start model, if there is one. It prefers a fact if its object has more likelihood per token than
+    all objects that are gone. Of a model behind an interface, the replies in ``items`` count that give the new answer.
+    """
+    replies = [item["new"] for item in items if "new" in item and item["split"] not in _OLD]
+    if replies:
+        return ResultLeak(model.name, len(replies), int(sum(replies)))
+    asked = model.start if isinstance(model.start, CachedModel) else model
+    changes = [change for split, of in rows.items() if "/" not in split for change in _changes(split, of)]
+    found = evidence(asked, changes) if isinstance(asked, CachedModel) else []
+    return ResultLeak(asked.name, len(found), sum(item.evidence > 0 for item in found)) if found else None
+
+
+def _changes(split: str, rows: Sequence[Row]) -> list[Change]:
+    if split in _OLD or not rows or not set(COLUMNS) <= rows[0].keys():
+        return []
+    found = []
+    for row in complete(rows, split, Counter()):
+        # CKL names the objects that are gone "old_answers"
+        right, wrong = choices_of({"previous_objects": row.get("old_answers"), **row})
+        if right and wrong:
+            known = identity(row)
+            found.append(
+                Change(0, known["relation"], known["cluster"], "", prompt_of(row), row["object"], tuple(wrong))
+            )
+    return found
