@@ -89,7 +89,7 @@ def evaluate(
         start: the model that the model started from, or its results.
         judge: another model of a provider, which reads the replies as well.
         precision: of likelihoods: auto, fp32 or bf16.
-        after_cutoff: score only facts that began, and text that appeared, after a date, or after the cutoff of a model:
+        after_cutoff: score only facts that began, and text that appeared, after a date or after the cutoff of a model:
             a result of ``temporalwiki cutoff``, or the name of a model that has one in ``output``.
         tokenizer: of models in memory; by default the one of their ``name_or_path``.
         name: of a model in memory, in the results; by default its ``name_or_path``. A hash of the weights tells
