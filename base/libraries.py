@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from typing import Any
 
 # Settings that keep libraries from sending data about their use. Each library reads its own when it is imported, also
 # in child processes.
@@ -31,13 +32,12 @@ def quiet() -> None:
     bars = sys.stderr.isatty()
     for name, value in (_QUIET if bars else _QUIET | dict.fromkeys(_NO_BARS, "1")).items():
         os.environ.setdefault(name, value)
-    if "transformers" in sys.modules:  # it has read the variables before
-        import transformers
-
-        transformers.utils.logging.set_verbosity_error()
+    # libraries that are imported have read the variables before
+    transformers: Any = sys.modules.get("transformers.utils.logging")
+    if transformers is not None:
+        transformers.set_verbosity_error()
         if not bars:
-            transformers.utils.logging.disable_progress_bar()
-    if "datasets" in sys.modules and not bars:
-        import datasets
-
+            transformers.disable_progress_bar()
+    datasets: Any = sys.modules.get("datasets.utils")
+    if datasets is not None and not bars:
         datasets.disable_progress_bars()

@@ -17,15 +17,19 @@ from temporalwiki.builders.sql import database
 from temporalwiki.commands import main
 
 SAID = "interrupted; run the same command again to continue\n"
-POOL = """
-import signal, sys, time
-from pathlib import Path
-from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.stages import run_stage
+WORK = """
+import time
 
 def work(task, folder):
     (folder / f"{task} began").touch()
     time.sleep(60)
+"""
+POOL = """
+import signal, sys
+from pathlib import Path
+from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.stages import run_stage
+from work import work
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -46,6 +50,7 @@ def test_a_pool_of_workers(moment: str, tmp_path: Path) -> None:
     """A terminal sends the signal to the workers, too, and to the process that starts them."""
     program = tmp_path / "program.py"
     program.write_text(POOL)
+    (tmp_path / "work.py").write_text(WORK)  # workers do not read the main module
     running = subprocess.Popen(
         [sys.executable, program, tmp_path],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
