@@ -207,15 +207,18 @@ def test_what_a_task_raises_comes_out(tmp_path: Path, jobs: int) -> None:
 @pytest.mark.fault("kill -9", "build: its workers when it is killed", "they end as well")
 def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text(
-        "import os, sys, time\n"
-        "from pathlib import Path\n"
-        "from temporalwiki.builders.stages import run_stage\n"
-        "from temporalwiki.builders.machine import Machine\n"
+    (tmp_path / "work.py").write_text(  # workers do not read the main module
+        "import os, time\n"
         "def sleep(task, folder):\n"
         "    (folder / f'pid{task}').write_text(str(os.getpid()))\n"
         "    time.sleep(60)\n"
         "    return {}\n"
+    )
+    program.write_text(
+        "from pathlib import Path\n"
+        "from temporalwiki.builders.stages import run_stage\n"
+        "from temporalwiki.builders.machine import Machine\n"
+        "from work import sleep\n"
         "if __name__ == '__main__':\n"
         f"    run_stage('sleep', sleep, [1, 2], Path({str(tmp_path / 'out')!r}), Machine(2))\n"
     )
