@@ -18,7 +18,7 @@ demo-real: dumps .venv/real
 	.venv/bin/temporalwiki demo --real '$(DUMPS)' --out demo-real
 
 dumps:
-	@test -n '$(DUMPS)' || { echo 'Which dumps? make demo-real DUMPS=FOLDER; README.md says how they are laid out.' >&2; exit 1; }
+	@test -n '$(DUMPS)' || { echo 'Which dumps? make demo-real DUMPS=FOLDER; docs/building.md says how they are laid out.' >&2; exit 1; }
 
 test: .venv-test/ready
 	.venv-test/bin/ruff check .

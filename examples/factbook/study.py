@@ -8,6 +8,7 @@ over the years that no learning rate was chosen on, and intervals include subjec
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -229,6 +230,21 @@ def tables(found: Sequence[Number]) -> dict[str, str]:
                 for method, read in [("initial", ""), *((method, years[-1]) for method in methods)]
             ],
         ),
+        "text": _table(
+            ["method", "new text", "unchanged text", "FUAR"],
+            [
+                [f"`{method}`" if read == years[-1] else "start model"]
+                + [
+                    _cell(of.get((measure, method, "", read, years[-1], test, "")))
+                    for measure, test in (
+                        ("perplexity", "text, diffset"),
+                        ("perplexity", "text, unchanged"),
+                        ("fuar", "probes"),
+                    )
+                ]
+                for method, read in [("full", years[0]), *((method, years[-1]) for method in methods)]
+            ],
+        ),
         "strictness": _table(
             ["method", *(f"{measure}, {test}" for measure, test in tests)],
             [[f"`{method}`", *(cell(measure, method, test=test) for measure, test in tests)] for method in methods],
@@ -261,6 +277,8 @@ def _cell(one: Number | None) -> str:
 
 
 def _signed(value: float) -> str:
+    if math.isinf(value):
+        return "∞"
     text = f"{value:,.0f}" if abs(value) >= 10 else f"{value:.2f}"
     return text.replace("-0.00", "0.00").replace("-", "−")
 
