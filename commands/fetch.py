@@ -39,6 +39,6 @@ def run(arguments: argparse.Namespace) -> Table:
         rows = [{"file": str(file.path), "size": file.size, "to_fetch": left(dumps, file)} for file in wanted]
         return Table(dumps, rows, describe_plan(dumps, wanted))
     files = fetch(interval, dumps, mirrors, wikidata)
-    sizes = {str(file.relative_to(dumps)): file.stat().st_size for file in files}
+    sizes = {str(file.relative_to(dumps.resolve())): file.stat().st_size for file in files}
     rows = [{"file": file, "size": size, "to_fetch": 0} for file, size in sizes.items()]
     return Table(dumps, rows, f"{dumps}: {len(files)} files, {sum(sizes.values()) / 1e9:,.2f} GB, all as listed")
