@@ -178,7 +178,7 @@ def open_held(model: Any, precision: str, tokenizer: Any = None, name: str | Non
 
 
 def _with_options(tasks: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tasks with those of ``options`` that they have. Raises UsageError for an option that none has."""
+    """Return the tasks with those of ``options`` that they have. Raises UsageError for an unknown option."""
     known = dict.fromkeys(option.name for task in tasks.values() for option in fields(task))
     for name in options:
         if name not in known:

@@ -235,7 +235,7 @@ def _splits(wanted: Evaluation, config: str) -> Any:
 
 
 class _Newer:
-    """A filter that counts the rows that it keeps and drops. It leaves the splits that a task compares as they are."""
+    """A filter that counts the rows it keeps and drops. It keeps all rows of the splits that a task compares with."""
 
     def __init__(self, after: After, config: str, available: Sequence[str], task: Task) -> None:
         self._after, self._compared = after, task.compared
@@ -250,7 +250,7 @@ class _Newer:
 
     @property
     def nothing(self) -> bool:
-        """Whether it dropped all rows, but those of the compared splits."""
+        """Whether no row is left outside the compared splits."""
         left = [count for split, count in self.kept.items() if split not in self._compared]
         return any(self.dropped.values()) and not any(left)
 

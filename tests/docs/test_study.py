@@ -1,4 +1,4 @@
-"""Every number in docs/study.md comes from the scores beside it, in docs/study/scores.parquet."""
+"""Every number in docs/study.md comes from docs/study/scores.parquet."""
 
 from __future__ import annotations
 
