@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         "--model",
         metavar="ID_OR_DIR",
         required=True,
-        help="model: folder, Hub id, .gguf file, package:NAME, or a "
-        "model of inspect-ai's providers, such as openai/NAME, anthropic/NAME or openai-api/SERVICE/NAME",
+        help="model: folder, Hub id, .gguf file, package:NAME, a model of inspect-ai's providers, such as openai/NAME "
+        "or openai-api/SERVICE/NAME, or a log of inspect-ai or lm_eval",
     )
     parser.add_argument(
         "--judge",

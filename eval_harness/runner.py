@@ -26,6 +26,7 @@ from temporalwiki.builders.after_cutoff import After, Filter
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.interface_model import InterfaceModel
 from temporalwiki.eval_harness.leak import leak
+from temporalwiki.eval_harness.logged_model import LoggedModel
 from temporalwiki.eval_harness.results import Result, path_of, read_result, write_result
 from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.eval_harness.stored_scores import Scored, StoredScores, open_scores
@@ -158,6 +159,8 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
     begun = time.perf_counter()
     if isinstance(model, StoredScores) and not task.start:
         raise NothingToScoreError(f"{name}: {model.reference} holds results; this task needs the model itself")
+    if isinstance(model, LoggedModel) and name not in model.tasks:
+        raise NothingToScoreError(f"{name}: {model.reference} is a log, which {' and '.join(model.tasks)} can read")
     newer = None if wanted.after is None else _Newer(wanted.after, config, available, task)
     rows = _read(wanted, config, task.splits, task.max_rows, newer)
     for split, of_split in rows.items():

@@ -17,6 +17,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.interface_model import PRECISION, InterfaceModel, check_provider, is_interface
+from temporalwiki.eval_harness.logged_model import LoggedModel, is_log
 from temporalwiki.eval_harness.results import Result, read_result, result_files
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
 from temporalwiki.eval_harness.tasks import find_task
@@ -129,23 +130,28 @@ def _scores_in(result: Result) -> dict[str, dict[str, FactScore]]:
     return found
 
 
-Scored = CachedModel | StoredScores | InterfaceModel
+Scored = CachedModel | StoredScores | InterfaceModel | LoggedModel
 
 
 def open_scores(reference: str, cache: Path, precision: str) -> Scored:
     """Return a model, or the stored scores if ``reference`` is a result file or a folder of results.
 
-    The name of a provider's model gives a model behind an interface. Raises UsageError for an unknown provider.
+    The name of a provider's model gives a model behind an interface, and the log of another harness a model that is
+    known by it. Raises UsageError for an unknown provider, and InputError for a damaged log.
     """
     if is_interface(reference):
         return InterfaceModel(reference, cache)
     check_provider(reference)
     path = Path(reference)
     try:
-        stored = not any((path / name).is_file() for name in _OF_MODELS) and bool(result_files(path))
+        if not any((path / name).is_file() for name in _OF_MODELS):
+            if result_files(path):
+                return StoredScores(path)
+            if is_log(path):
+                return LoggedModel(path)
     except (OSError, ValueError):  # the name of a model may not be a path
-        stored = False
-    return StoredScores(path) if stored else CachedModel(reference, cache, precision)
+        pass
+    return CachedModel(reference, cache, precision)
 
 
 def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Item]:
@@ -176,7 +182,7 @@ def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Co
 
 
 def _scores(model: Scored, rows: Sequence[Row], split: str, what: str) -> list[FactScore | None]:
-    if isinstance(model, StoredScores):
+    if isinstance(model, StoredScores | LoggedModel):
         return model.facts(rows, split)
     if isinstance(model, InterfaceModel):  # ``evaluate`` has refused it
         raise NothingToScoreError(f"{model.reference}: gives no likelihoods")

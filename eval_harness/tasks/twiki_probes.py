@@ -12,6 +12,7 @@ from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.interface_model import MEASURES as asked_measures
 from temporalwiki.eval_harness.interface_model import InterfaceModel, question_about, read_replies
+from temporalwiki.eval_harness.logged_model import LoggedModel
 from temporalwiki.eval_harness.measures import STRICT, scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.references import right_answers
@@ -60,15 +61,17 @@ class TwikiProbes(Task):
         """Return the config with the facts for light-tuning."""
         return {_FACTS: config.replace("probes-", "lighttuning-", 1)} if self.light_tuning else {}
 
-    def run(self, model: CachedModel | InterfaceModel, rows: Rows) -> Outcome:
+    def run(self, model: CachedModel | InterfaceModel | LoggedModel, rows: Rows) -> Outcome:
         """Score the probes zero-shot, then with a light-tuned copy of the model."""
         excluded: Counter[str] = Counter()
         probes = {split: complete(rows.get(split, []), split, excluded) for split in self.splits}
         if isinstance(model, InterfaceModel):
             items = self._ask(model, probes)
+        elif isinstance(model, LoggedModel):
+            items = model.items(probes, excluded)
         else:
             items = self._measure(model, probes, "", excluded)
-        if self.light_tuning and not isinstance(model, InterfaceModel):
+        if self.light_tuning and isinstance(model, CachedModel):
             facts = _unprobed(rows, probes, excluded)
             if facts and not model.encoder_decoder:
                 with model.light_tuned(facts) as tuned:

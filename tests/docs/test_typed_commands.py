@@ -48,6 +48,7 @@ from tiny_ckl import decide, write_kilt, write_lama, write_news
 
 ENVIRONMENT = "would make another environment; CI makes one by `make test`, a clean machine tries the others"
 MANY = "needs several GPUs or machines, and names its options by ..."
+LOGS = "reads the log of another harness; tests/eval_harness/adapters/test_logs.py makes some"
 ADAPTERS = "tests/eval_harness/adapters runs it and compares its numbers"
 # beginning of a command -> why it is not run here
 NOT_RUN = {
@@ -59,6 +60,8 @@ NOT_RUN = {
     "inspect eval": ADAPTERS,
     "git clone": "needs the network; the clone that the docs find here is of an invented repository",
     "temporalwiki evaluate --model openai/": "needs a key and the network; test_interface_model.py asks a mock",
+    "temporalwiki evaluate --model results.lm_eval/": LOGS,
+    "temporalwiki evaluate --model logs/": LOGS,
     "sh examples/factbook/study.sh": "takes hours; tests/examples/test_factbook.py reads its recipes",
     "python -m fuzz": "needs atheris and time; tests/fuzz/test_corpus.py tries each target on earlier findings",
 }
