@@ -1,8 +1,8 @@
-"""Draw the figures of the study, and write its tables, and all its numbers as a Parquet file.
+"""Draw the figures of the study and write its tables, from a Parquet file with all its numbers.
 
-It reads the results of ``rates.yaml`` and ``experiment.yaml``, and the leaderboard of the second. Gains are pooled
-over the years that no learning rate was chosen on, and intervals include subjects, relations and runs
-(``eval_harness/statistics.py``).
+With ``--from``, it first makes this file from the results of ``experiment.yaml`` and ``rates.yaml``, and the
+leaderboard of the first. Gains are pooled over the years that no learning rate was chosen on, and intervals include
+subjects, relations and runs (``eval_harness/statistics.py``).
 """
 
 from __future__ import annotations
@@ -23,22 +23,45 @@ from matplotlib.figure import Figure
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.terminal import say
-from temporalwiki.eval_harness.leaderboard.figures.style import GREY, WIDTH, looks, save, style
+from temporalwiki.builders.parquet import read_table
+from temporalwiki.eval_harness.leaderboard.figures.style import COLOURS, GREY, MARKERS, WIDTH, annotate, save, style
 from temporalwiki.eval_harness.leaderboard.names import method_name
 from temporalwiki.eval_harness.leaderboard.rows import read_items, read_parquet
-from temporalwiki.eval_harness.leaderboard.selection import Board
 from temporalwiki.eval_harness.measures import SUBSETS, Columns, Composition, composition
 from temporalwiki.eval_harness.misalignment import month_of_model
 from temporalwiki.eval_harness.results import read_results
 from temporalwiki.eval_harness.statistics import Estimate, Items, compare, estimate
+from temporalwiki.methods import METHODS
 
 LATER = "2022 to 2024"  # the years that no learning rate was chosen on
 MEASURES = ("learned", "forgotten")
+BARS: dict[str, Any] = {"linestyle": "none", "elinewidth": 0.9, "capsize": 2}
 UNSTATED = "not stated"  # the test of facts that the text mentions, but no sentence states
 OF_BOARD = {  # task -> measures that are taken from the leaderboard
+    "multiple_choice": ("acc",),
     "twiki_probes": ("perplexity", "object_perplexity"),
     "twiki_intrinsic": ("perplexity",),
     "fuar": ("fuar",),
+}
+
+
+MOST = 100_000  # numbers
+ABOUT = """\
+Unless a title says otherwise: strict facts, nats per token, 95 % intervals over countries and relations; *learned* and
+*forgotten* since the start model. `scores.parquet` has these numbers and more; [the study](../study.md) explains them.
+"""
+TITLES = {
+    "facts": "Facts of each year",
+    "methods": "Methods, on the facts of 2022 to 2024, each in its year",
+    "runs": "Single runs, on the facts of 2022 to 2024, each in its year",
+    "years": "Facts of the year that each model read last",
+    "kept": "Facts of 2021, after each year",
+    "perplexity": "Perplexity of the objects of 2021 and of 2024, after all four years",
+    "choices": "Share of changed facts whose new object is likelier than all old ones, in percent",
+    "text": "Perplexity of 100 articles of 2024, and FUAR over four years, after all four years",
+    "strictness": "All facts and strict facts of 2022 to 2024",
+    "relations": "Relations, on the facts of 2022 to 2024",
+    "rates": "Learning rates and other settings, on the facts of 2021",
 }
 
 
@@ -137,6 +160,10 @@ def numbers(gains: Gains, labels: dict[str, str]) -> Iterator[Number]:
                     continue
                 found = estimate(_together(made), made[0].scale)
                 yield _number(measure, method, "", read, year, test, "", len(made), found)
+                if test == "strict" and year == LATER:
+                    for seed, one in zip(sorted(runs), made, strict=True):
+                        found = estimate(one.groups, one.scale)
+                        yield _number(measure, f"{method}, seed {seed}", "", read, year, test, "", 1, found)
                 if method != "diff" and (other := _composed(gains[("diff", read, year)], test, measure)):
                     apart = compare(_mean(other), _mean(made), made[0].scale)
                     of = Estimate(apart.difference, apart.low, apart.high, apart.items, apart.clusters)
@@ -183,18 +210,22 @@ def tables(found: Sequence[Number]) -> dict[str, str]:
         return f"{of[measure, '', '', '', year, test, ''].value:,.0f}"
 
     years = sorted({one.year for one in found if one.measure == "changed"})
-    methods = list(dict.fromkeys(one.method for one in found if one.year == LATER))
-    tried = {one.method for one in found if one.method.partition("-")[0] in methods and one.method not in methods}
+    methods = _methods(found)
+    runs = sorted({one.method for one in found if ", seed " in one.method and one.year == LATER})
+    tried = {one.method for one in found if one.method.partition("-")[0] in methods}
     relations = sorted({one.relation for one in found if one.relation and one.year == LATER})
     changed, unchanged = (of[kind, "", "", "", years[0], "strict", ""].value for kind in ("changed", "unchanged"))
     share = changed / (changed + unchanged)
     rates = [[of[measure, name, "", years[0], years[0], "strict", ""] for measure in MEASURES] for name in tried]
-    rates.sort(key=lambda pair: (pair[0].method.partition("-")[0], pair[0].value))
+    rates.sort(
+        key=lambda pair: (methods.index(pair[0].method.partition("-")[0]), "-" not in pair[0].method, pair[0].value)
+    )
     both = [(kind, test) for kind in ("changed", "unchanged") for test in ("all", "strict")]
     tests = [(measure, test) for measure in MEASURES for test in ("all", "strict")]
     of_years = [(measure, year) for measure in MEASURES for year in years]
     ends = [(kind, year) for kind in ("unchanged", "changed") for year in (years[0], years[-1])]
-    runs = {method: of["learned", method, "", LATER, LATER, "strict", ""].runs for method in methods}
+    many = {method: of["learned", method, "", LATER, LATER, "strict", ""].runs for method in methods}
+    chosen = [(one.method, one.read, one.runs) for one in found if one.measure == "acc"]
     return {
         "facts": _table(
             ["year", *(f"{kind}, {test}" for kind, test in both)],
@@ -203,10 +234,13 @@ def tables(found: Sequence[Number]) -> dict[str, str]:
         "methods": _table(
             ["method", "runs", *MEASURES, "learned, minus diff's", "forgotten, minus diff's"],
             [
-                [f"`{method}`", str(runs[method]), *(cell(measure, method) for measure in MEASURES)]
+                [f"`{method}`", str(many[method]), *(cell(measure, method) for measure in MEASURES)]
                 + [cell(measure, method, "diff") for measure in MEASURES]
                 for method in methods
             ],
+        ),
+        "runs": _table(
+            ["run", *MEASURES], [[f"`{run}`", *(cell(measure, run) for measure in MEASURES)] for run in runs]
         ),
         "years": _table(
             ["method", *(f"{measure}, {year}" for measure, year in of_years)],
@@ -220,9 +254,9 @@ def tables(found: Sequence[Number]) -> dict[str, str]:
             ],
         ),
         "perplexity": _table(
-            ["method", *(f"{kind}, {year}" for kind, year in ends)],
+            ["model", *(f"{kind}, {year}" for kind, year in ends)],
             [
-                [f"`{method}`"]
+                [f"`{method}`" if read else "start model"]
                 + [
                     _cell(of.get(("object_perplexity", method, "", read, year, f"strict/{kind}", "")))
                     for kind, year in ends
@@ -230,8 +264,16 @@ def tables(found: Sequence[Number]) -> dict[str, str]:
                 for method, read in [("initial", ""), *((method, years[-1]) for method in methods)]
             ],
         ),
+        "choices": _table(
+            ["model", *years],
+            [
+                [f"`{method}`" if read else "start model"]
+                + [_cell(of.get(("acc", method, "", read, year, "changed", ""))) for year in years]
+                for method, read, _ in dict.fromkeys(chosen)
+            ],
+        ),
         "text": _table(
-            ["method", "new text", "unchanged text", "FUAR"],
+            ["model", "new text", "unchanged text", "FUAR"],
             [
                 [f"`{method}`" if read == years[-1] else "start model"]
                 + [
@@ -256,11 +298,26 @@ def tables(found: Sequence[Number]) -> dict[str, str]:
         "rates": _table(
             ["tried", *MEASURES, "gain of all facts"],
             [
-                [f"`{one.method}`", _cell(one), _cell(other), _signed(share * one.value - other.value)]
+                [
+                    f"`{one.method}`" + ("" if "-" in one.method else ", as in the study"),
+                    *(_cell(one), _cell(other), _signed(share * one.value - other.value)),
+                ]
                 for one, other in rates
             ],
         ),
     }
+
+
+def document(found: Sequence[Number]) -> str:
+    """Return all tables as a page in Markdown."""
+    written = [f"## {TITLES[name]}\n\n{table}" for name, table in tables(found).items()]
+    return "\n".join(["# The study in tables\n", ABOUT, *written])
+
+
+def _methods(found: Sequence[Number]) -> list[str]:
+    """Return the methods of the study, in the order of the papers' tables."""
+    known = {one.method for one in found if one.year == LATER}
+    return [method for method in METHODS if method in known]
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -283,47 +340,61 @@ def _signed(value: float) -> str:
     return text.replace("-0.00", "0.00").replace("-", "−")
 
 
-def draw(found: Sequence[Number], board: Path, out: Path) -> None:
+def draw(found: Sequence[Number], out: Path) -> None:
     """Draw both figures: learned against forgotten, and the gains of each year's facts."""
-    look = looks(Board(read_parquet(board / "results.parquet")).lines)
     at = {
-        (one.measure, one.method, one.read, one.year): one
+        (one.measure, one.method, one.minus, one.year): one
         for one in found
-        if one.test == "strict" and not one.relation and not one.minus and one.measure in MEASURES
+        if one.test == "strict" and not one.relation and one.read == one.year and one.measure in MEASURES
     }
-    methods = [label for label in look if ("learned", label, LATER, LATER) in at]
+    methods = _methods(found)
+    names = {method: _name(method, at["learned", method, "", LATER].runs) for method in methods}
+    look = {method: {"color": COLOURS[i], "marker": MARKERS[i]} for i, method in enumerate(methods)}
     with style():
-        figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
-        axes = figure.subplots()
+        figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+        axes, apart = figure.subplots(1, 2, width_ratios=(3, 2))
         axes.axhline(0, color=GREY, linewidth=0.8)
         axes.axvline(0, color=GREY, linewidth=0.8)
+        points = [((0.0, 0.0), "Start model")]
         for method in methods:
-            x, y = (at[measure, method, LATER, LATER] for measure in ("forgotten", "learned"))
-            axes.errorbar(
-                x.value, y.value, xerr=_bars([x]), yerr=_bars([y]), label=_name(method, x.runs), **_look(look[method])
-            )
-        axes.plot([0], [0], "o", color="black", label="Start model")
-        axes.set_xlabel("Forgotten: nats per token of unchanged facts (→ worse)")
-        axes.set_ylabel("Learned: nats per token of changed facts (→ better)")
-        axes.grid(visible=True)
-        figure.legend(loc="outside right upper")
+            x, y = (at[measure, method, "", LATER] for measure in ("forgotten", "learned"))
+            axes.errorbar(x.value, y.value, xerr=_bars([x]), yerr=_bars([y]), **BARS, **look[method])
+            points.append(((x.value, y.value), names[method]))
+        axes.plot([0], [0], "o", color="black")
+        axes.set_xlabel("Forgotten, nats per token (← better)")
+        axes.set_ylabel("Learned, nats per token (better →)")
+        axes.set_title("With 95 % intervals", loc="left")
+        others = [method for method in methods if method != "diff"][::-1]
+        apart.axvline(0, color=GREY, linewidth=0.8)
+        for shift, measure, filled in ((0.13, "learned", "full"), (-0.13, "forgotten", "none")):
+            for place, method in enumerate(others):
+                one = at[measure, method, "diff", LATER]
+                line = apart.errorbar(
+                    one.value, place + shift, xerr=_bars([one]), fillstyle=filled, **BARS, **look[method]
+                )
+            line.set_label(measure.capitalize())
+        apart.set_yticks(range(len(others)), [names[method] for method in others])
+        apart.set_xlabel("Difference, nats per token")
+        apart.set_title("Minus Diff: filled learned, hollow forgotten", loc="left")
+        annotate(figure, axes, points, ())
         _save(figure, out / "learned_and_forgotten", "What each method learned and forgot, 2022 to 2024")
         figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
         years = sorted({year for _, _, _, year in at} - {LATER})
         for axes, measure in zip(figure.subplots(1, 2), MEASURES, strict=True):
             axes.axhline(0, color=GREY, linewidth=0.8)
             for place, method in enumerate(methods):
-                of_years = [at[measure, method, year, year] for year in years]
-                shift = 0.06 * (place - (len(methods) - 1) / 2)
-                places = [x + shift for x in range(len(years))]
+                of_years = [at[measure, method, "", year] for year in years]
+                places = [x + 0.13 * (place - (len(methods) - 1) / 2) for x in range(len(years))]
                 values = [one.value for one in of_years]
-                line = axes.errorbar(places, values, yerr=_bars(of_years), **_look(look[method], line="-"))
-                line.set_label(_name(method, of_years[0].runs) if measure == "learned" else "")
+                line = axes.errorbar(places, values, yerr=_bars(of_years), **BARS, **look[method])
+                line.set_label(names[method] if measure == "learned" else "")
             axes.set_xticks(range(len(years)), years)
-            axes.set_title(f"{measure.capitalize()}, nats per token", loc="left")
+            axes.set_xlabel("Facts that changed in this year, or did not")
+            better = {"learned": "↑", "forgotten": "↓"}[measure]
+            axes.set_title(f"{measure.capitalize()}, nats per token ({better} better)", loc="left")
             axes.grid(axis="y")
-        figure.legend(loc="outside right upper")
-        _save(figure, out / "over_time", "Facts of the year that each model read last, since the start model")
+        figure.legend(loc="outside lower center", ncols=len(methods))
+        _save(figure, out / "over_time", "Each model after its year, compared with the start model")
 
 
 def _name(method: str, runs: int) -> str:
@@ -334,38 +405,36 @@ def _bars(of: Sequence[Number]) -> Any:
     return [[one.value - (one.low or 0) for one in of], [(one.high or 0) - one.value for one in of]]
 
 
-def _look(look: Any, line: str = "none") -> dict[str, Any]:
-    return {"color": look.colour, "marker": look.marker, "linestyle": line, "elinewidth": 0.9, "capsize": 2}
-
-
 def _save(figure: Figure, path: Path, title: str) -> None:
     save(figure, path.with_suffix(".svg"))
     save(figure, path.with_suffix(".png"), title)
 
 
 def main() -> int:
-    """Write scores.parquet, the tables and the figures."""
+    """Write scores.parquet if it is asked for, then the tables and the figures."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("experiment", type=Path, help="the output of experiment.yaml")
-    parser.add_argument("rates", type=Path, help="the output of rates.yaml")
-    parser.add_argument("out", type=Path, help="folder of the figures and numbers")
+    parser.add_argument("out", type=Path, help="folder of scores.parquet, tables.md and the figures")
+    parser.add_argument("--from", dest="outputs", nargs=2, type=Path, metavar=("EXPERIMENT", "RATES"))
     options = parser.parse_args()
-    board = options.experiment / "leaderboard"
+    scores = options.out / "scores.parquet"
     try:
-        relations = yaml.safe_load(Path(__file__).with_name("fields.yaml").read_text("utf-8"))["relations"]
-        labels = {relation: one["label"] for relation, one in relations.items()}
-        gains = read_gains(options.experiment / "results")
-        found = [*counts(gains), *numbers(gains, labels), *of_board(board)]
-        found += of_rates(read_gains(options.rates / "results"))
+        if options.outputs:
+            experiment, rates = options.outputs
+            relations = yaml.safe_load(Path(__file__).with_name("fields.yaml").read_text("utf-8"))["relations"]
+            labels = {relation: one["label"] for relation, one in relations.items()}
+            gains = read_gains(experiment / "results")
+            found = [*counts(gains), *numbers(gains, labels), *of_board(experiment / "leaderboard")]
+            found += of_rates(read_gains(rates / "results"))
+            options.out.mkdir(parents=True, exist_ok=True)
+            columns = {name: [getattr(one, name) for one in found] for name in Number._fields}
+            pq.write_table(pa.table(columns), scores)
+        found = [Number(**row) for row in read_table(scores, MOST).to_pylist()]
     except InputError as error:
         say(f"study.py: {error}")
         return 1
-    options.out.mkdir(parents=True, exist_ok=True)
-    columns = {name: [getattr(one, name) for one in found] for name in Number._fields}
-    pq.write_table(pa.table(columns), options.out / "scores.parquet")
-    (options.out / "tables.md").write_text("\n".join(tables(found).values()), "utf-8")
-    draw(found, board, options.out)
-    say(f"{len(found):,} numbers in {options.out / 'scores.parquet'}")
+    (options.out / "tables.md").write_text(document(found), "utf-8")
+    draw(found, options.out)
+    say(f"{len(found):,} numbers in {scores}")
     return 0
 
 

@@ -17,8 +17,10 @@ temporalwiki train --recipe examples/factbook/start.yaml
 temporalwiki experiment examples/factbook/rates.yaml --jobs 2
 temporalwiki experiment examples/factbook/experiment.yaml --jobs 2
 for model in factbook/start factbook/experiment/models/*-20240101-20250101-*; do
-    temporalwiki evaluate --model $model --data factbook/study --tasks twiki_intrinsic --windows 100 --window 128 \
-        --config diffset-20240101-20250101 unchanged-20240101-20250101 --precision bf16 --output factbook/experiment/results
+    temporalwiki evaluate --model $model --data factbook/study --tasks twiki_intrinsic,multiple_choice --windows 100 --window 128 \
+        --config diffset-20240101-20250101 unchanged-20240101-20250101 probes-20210101-20220101 \
+        probes-20220101-20230101 probes-20230101-20240101 probes-20240101-20250101 \
+        --precision bf16 --output factbook/experiment/results
 done
 temporalwiki leaderboard factbook/experiment/results --out factbook/experiment/leaderboard
-python examples/factbook/study.py factbook/experiment factbook/rates factbook/figures
+python examples/factbook/study.py factbook/figures --from factbook/experiment factbook/rates
