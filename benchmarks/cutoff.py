@@ -3,13 +3,16 @@
     python benchmarks/cutoff.py simulate [--repeats 100] [--seed 1] [--only NAME]
     python benchmarks/cutoff.py worlds --folder DIR [--seeds 0 1 2 3 4] [--months 12] [--people 60] [--epochs 12]
 
-The second command trains small models on generated worlds, up to each month: on that month (plain), with relations
-that end up to two months earlier or later (staggered), and on three months together (mixture). One model is not
-trained, and months are shuffled once (placebo). It prints the same table. A stopped run continues. The first command
-prints the table of docs/cutoff.md as Markdown: simulated items without a model, of fixed scenarios and of scenarios
-that are drawn at random. A simulated item has noise, effects of its page, relation and month, and a trend that is not
-knowledge. If the model is able to know the change, it prefers the new side up to the cutoff, and the old side after
-it. Columns:
+The first command prints the table of docs/cutoff.md as Markdown: simulated items without a model, of fixed scenarios
+and of scenarios that are drawn at random. A simulated item has noise, effects of its page, relation and month, and a
+trend that is not knowledge. If the model is able to know the change, it prefers the new side up to the cutoff, and the
+old side after it.
+
+The second command prints the same table for small models that it trains on generated worlds. Each reads the first
+month, then what is new in each month up to its own: the diffsets (plain), new facts of relations that run up to two
+months early or late (staggered), and the diffsets together with the sentences that they replaced (mixture). One model
+is not trained, and the months of the plain models' changes are shuffled once (placebo). A stopped run continues.
+Columns:
 
 - found, before, after, cannot tell: how often each verdict is given
 - bias: the mean difference between the cutoff that is found and the planted one, in months
@@ -41,6 +44,7 @@ from temporalwiki.eval_harness.dated_changes import evidence, read_changes
 from temporalwiki.methods import find_method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.train import Run, train
+from temporalwiki.methods.training_data import load
 from temporalwiki.model_cards.folder_card import folder_card
 
 FIRST = 2021 * 12
@@ -206,11 +210,11 @@ def worlds(folder: Path, seeds: Sequence[int], months: int, people: int, epochs:
     found: dict[str, list[tuple[Cutoff, int | None]]] = {}
     for seed in seeds:
         here = folder / f"{months}-months-{people}-people-{epochs}-epochs" / str(seed)
-        snapshots, data = world(here, seed, months, people)
-        changes = read_changes(str(data))
+        made = world(here, seed, months, people)
+        changes = read_changes(str(made.data))
         first = min(change.month for change in changes)
         for variant, month in [("untrained", 0), *product(VARIANTS, range(months))]:
-            model = CachedModel(str(trained(here, snapshots, variant, month, epochs, seed)), folder / "scores")
+            model = CachedModel(str(trained(made, variant, month, epochs)), folder / "scores")
             items = evidence(model, changes)
             truth = None if variant == "untrained" else first + month - 1
             found.setdefault(variant, []).append((find_cutoff(items), truth))
@@ -218,13 +222,23 @@ def worlds(folder: Path, seeds: Sequence[int], months: int, people: int, epochs:
                 dealt = np.random.default_rng([seed, month]).permutation([item.month for item in items])
                 shuffled = [item._replace(month=int(to)) for item, to in zip(items, dealt, strict=True)]
                 found.setdefault("placebo", []).append((find_cutoff(shuffled), None))
-    print(HEAD)
-    for variant, cutoffs in found.items():
-        print(row(variant, cutoffs))
+        print(f"after seed {seed}\n{HEAD}")
+        for variant, cutoffs in found.items():
+            print(row(variant, cutoffs), flush=True)
 
 
-def world(folder: Path, seed: int, months: int, people: int) -> tuple[list[Snapshot], Path]:
-    """Write the dumps of a world, build its intervals, and return its snapshots and the dataset folder."""
+@dataclass(frozen=True)
+class Made:
+    """A generated world: its folder, snapshots and dataset."""
+
+    seed: int
+    folder: Path
+    snapshots: Sequence[Snapshot]
+    data: Path
+
+
+def world(folder: Path, seed: int, months: int, people: int) -> Made:
+    """Write the dumps of a world, and build its intervals."""
     dates = tuple(f"{2021 + month // 12}{month % 12 + 1:02}01" for month in range(months))
     invented = World(seed, dates, dates, people=people, wordings=2)
     snapshots = write_world(folder / "dumps", invented)
@@ -233,49 +247,56 @@ def world(folder: Path, seed: int, months: int, people: int) -> tuple[list[Snaps
     for interval in (Interval(invented.wiki, *pair) for pair in pairwise(dates)):
         sources = find_sources(folder / "dumps", interval)
         build(sources, data, folder / "work", options, Machine(jobs=1), folder_card)
-    return snapshots, data
+    return Made(seed, folder, snapshots, data)
 
 
-def trained(folder: Path, snapshots: Sequence[Snapshot], variant: str, month: int, epochs: int, seed: int) -> Path:
+def trained(made: Made, variant: str, month: int, epochs: int) -> Path:
     """Return the folder of a model that has read a world up to a month; train it if it is missing."""
-    start = folder / "untrained"
+    start = made.folder / "untrained"
     if not start.exists():
-        texts = [text for snapshot in snapshots for _, text in demo._first_month(snapshot)]
+        texts = [text for snapshot in made.snapshots for _, text in demo._first_month(snapshot)]
         with whole_folder(start) as part:
             tokenizer = demo._tokenizer(texts, 1500)
             tokenizer.save_pretrained(part)
             demo._gpt2(len(tokenizer)).save_pretrained(part)
     if variant == "untrained":
         return start
-    text, model = folder / f"text-{variant}-{month}", folder / f"{variant}-{month}"
+    if month == 0:
+        name, rows, size = "first", demo._first_month(made.snapshots[0]), (16, epochs, 4e-3)
+    else:
+        start = trained(made, variant, month - 1, epochs)
+        name, rows, size = f"{variant}-{month}", news(made, variant, month), (8, 5, 1e-3)
+    text, model = made.folder / f"text-{name}", made.folder / name
     if not text.exists():
         with whole_folder(text) as part:
-            rows = list(read(snapshots, variant, month, seed))
-            table = {"title": [title or "" for title, _ in rows], "text": [written for _, written in rows]}
+            known = list(rows)
+            table = {"title": [title or "" for title, _ in known], "text": [written for _, written in known]}
             datasets.Dataset.from_dict(table).to_parquet(part / "text.parquet")
             (part / "README.md").write_text("---\nconfigs:\n- config_name: text\n  data_files: text.parquet\n---\n")
+    batch, passes, rate = size
     options = TrainOptions(
-        batch_size=16, micro_batch_size=16, sequence_length=64, epochs=epochs, learning_rate=4e-3, save_steps=100
+        batch_size=batch, micro_batch_size=batch, sequence_length=64, epochs=passes, learning_rate=rate, save_steps=100
     )
     list(train(Run("full", find_method("full")(), str(start), str(text), "text", None, options, model)))
     return model
 
 
-def read(snapshots: Sequence[Snapshot], variant: str, month: int, seed: int) -> Iterator[tuple[str | None, str]]:
-    """Yield the titles and texts that a model reads; facts of staggered relations come from other months."""
-    if variant == "mixture":
-        for snapshot in snapshots[max(0, month - 2) : month + 1]:
-            yield from demo._first_month(snapshot)
+def news(made: Made, variant: str, month: int) -> Iterator[tuple[str | None, str]]:
+    """Yield the titles and texts that are new in a month; relations of staggered models have other months."""
+    if variant != "staggered":
+        before, after = (snapshot.date for snapshot in made.snapshots[month - 1 : month + 1])
+        for kind in ("diffset", "deletions")[: 2 if variant == "mixture" else 1]:
+            for one in load(str(made.data), f"{kind}-{before}-{after}", "train"):
+                yield one["title"], one["text"]
         return
-    if variant == "plain":
-        yield from demo._first_month(snapshots[month])
-        return
-    relations = sorted({fact[1] for snapshot in snapshots for fact in snapshot.facts})
-    shifts = np.random.default_rng(seed).integers(-2, 3, len(relations)).tolist()
+    relations = sorted({fact[1] for snapshot in made.snapshots for fact in snapshot.facts})
+    shifts = np.random.default_rng(made.seed).integers(-2, 3, len(relations)).tolist()
+    last = len(made.snapshots) - 1
     for relation, shift in zip(relations, shifts, strict=True):
-        snapshot = snapshots[min(max(month + shift, 0), len(snapshots) - 1)]
-        facts = {fact: end for fact, end in snapshot.facts.items() if fact[1] == relation}
-        yield from demo._first_month(replace(snapshot, articles={}, facts=facts))
+        before = made.snapshots[0 if month == 1 else min(max(month - 1 + shift, 0), last)]
+        after = made.snapshots[min(max(month + shift, 0), last)]
+        facts = {fact: end for fact, end in after.facts.items() if fact[1] == relation and fact not in before.facts}
+        yield from demo._first_month(replace(after, articles={}, facts=facts))
 
 
 def main() -> None:

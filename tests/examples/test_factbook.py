@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.util
+import json
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 
@@ -13,7 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporalwiki import load_dataset
+from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.dumps import Item, Page
+from temporalwiki.builders.machine import Machine
+from temporalwiki.builders.snapshot import Interval
+from temporalwiki.model_cards.folder_card import folder_card
 
 from a_factbook import Json, country, two_years, write_clone
 from a_folder import contents
@@ -292,13 +300,38 @@ def test_the_newest_commit_of_a_day_with_countries_is_taken_and_others_are_count
     assert status == 1 and "git log" in said and "Traceback" not in said
 
 
-def test_the_same_commit_gives_the_same_bytes_whatever_else_is_converted(tmp_path: Path) -> None:
+def test_the_same_commits_give_the_same_bytes(tmp_path: Path) -> None:
     two_years(tmp_path / "clone")
-    run(tmp_path / "clone", tmp_path / "both", "20220101", "20230101")
-    for date in ("20230101", "20220101"):
-        run(tmp_path / "clone", tmp_path / "one", date)
-    assert contents(tmp_path / "both") == contents(tmp_path / "one")
-    assert len(contents(tmp_path / "both")) == 6
+    run(tmp_path / "clone", tmp_path / "one", "20220101", "20230101")
+    run(tmp_path / "clone", tmp_path / "other", "20230101", "20220101")
+    assert contents(tmp_path / "one") == contents(tmp_path / "other")
+    assert len(contents(tmp_path / "one")) == 6
+
+
+def test_an_object_that_is_wrong_now_keeps_its_item(tmp_path: Path) -> None:
+    """Without an item, a build takes it for deleted or merged, and no wrong answer is known."""
+    norland = [country("Norland", capital__name=name) for name in ("Ulstad", "Easton", "Easton")]
+    moments = [f"{year}-12-30T22:00:00+00:00" for year in (2021, 2022, 2023)]
+    days = [{"europe/no.json": at} for at in norland]
+    write_clone(tmp_path / "clone", list(zip(moments, days, strict=True)))
+    dates = ("20220101", "20230101", "20240101")
+    run(tmp_path / "clone", tmp_path / "dumps", *dates)
+    labels = [capitals(tmp_path / "dumps", date) for date in dates]
+    assert labels == [{"Ulstad"}, {"Ulstad", "Easton"}, {"Ulstad", "Easton"}]
+    for pair in pairwise(dates):
+        options = BuildOptions(unchanged_fraction=1.0, caps=None)
+        sources = find_sources(tmp_path / "dumps", Interval("enwiki", *pair))
+        build(sources, tmp_path / "data", tmp_path / "work", options, Machine(jobs=1), folder_card)
+    (fact,) = load_dataset(str(tmp_path / "data"), "probes-20220101-20230101", split="changed")
+    assert (fact["object"], fact["gone_objects"]) == ("Easton", ["Ulstad"])
+
+
+def capitals(dumps: Path, date: str) -> set[str]:
+    """Return the names of towns in a Wikidata dump."""
+    (path,) = dumps.glob(f"wikidatawiki/entities/{date}/*.json.gz")
+    lines = [line.rstrip(",") for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+    found = [json.loads(line) for line in lines if line.startswith("{")]
+    return {one["labels"]["en"]["value"] for one in found} & {"Ulstad", "Easton"}
 
 
 @pytest.mark.parametrize(
