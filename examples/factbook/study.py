@@ -211,7 +211,8 @@ def tables(found: Sequence[Number]) -> dict[str, str]:
 
     years = sorted({one.year for one in found if one.measure == "changed"})
     methods = _methods(found)
-    runs = sorted({one.method for one in found if ", seed " in one.method and one.year == LATER})
+    single = sorted({one.method for one in found if ", seed " in one.method and one.year == LATER})
+    runs = [run for run in single if sum(other.partition(",")[0] == run.partition(",")[0] for other in single) > 1]
     tried = {one.method for one in found if one.method.partition("-")[0] in methods}
     relations = sorted({one.relation for one in found if one.relation and one.year == LATER})
     changed, unchanged = (of[kind, "", "", "", years[0], "strict", ""].value for kind in ("changed", "unchanged"))
@@ -225,7 +226,7 @@ def tables(found: Sequence[Number]) -> dict[str, str]:
     of_years = [(measure, year) for measure in MEASURES for year in years]
     ends = [(kind, year) for kind in ("unchanged", "changed") for year in (years[0], years[-1])]
     many = {method: of["learned", method, "", LATER, LATER, "strict", ""].runs for method in methods}
-    chosen = [(one.method, one.read, one.runs) for one in found if one.measure == "acc"]
+    chosen = [(one.method, one.read) for one in found if one.measure == "acc"]
     return {
         "facts": _table(
             ["year", *(f"{kind}, {test}" for kind, test in both)],
@@ -267,9 +268,9 @@ def tables(found: Sequence[Number]) -> dict[str, str]:
         "choices": _table(
             ["model", *years],
             [
-                [f"`{method}`" if read else "start model"]
+                [f"`{method}`" if read == years[-1] else "start model"]
                 + [_cell(of.get(("acc", method, "", read, year, "changed", ""))) for year in years]
-                for method, read, _ in dict.fromkeys(chosen)
+                for method, read in dict.fromkeys(chosen)
             ],
         ),
         "text": _table(
