@@ -18,6 +18,7 @@ from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.references import answers_in
 from temporalwiki.eval_harness.results import Outcome
+from temporalwiki.eval_harness.retrieval import reading
 from temporalwiki.eval_harness.scoring import SENTINEL, Text
 from temporalwiki.eval_harness.task import Row, Rows, Task, check_columns
 
@@ -36,7 +37,7 @@ class Cloze:
     id: str
     cluster: str
     split: str
-    prompt: str  # the whole statement for an encoder-decoder model, the text before the blank for others
+    prompt: str  # passages if there are any, then the whole statement or, for a decoder, the text before the blank
     gap: str  # the space between prompt and answer, or nothing
     answers: list[str]  # each of them is right
     aliases: list[str]  # other names of these
@@ -75,6 +76,7 @@ class Lama(Task):
     version: ClassVar[int] = 3  # version 2 did not know aliases
     configs: ClassVar[tuple[str, ...]] = ("invariantlama", "updatedlama", "newlama")
     columns: ClassVar[tuple[str, ...]] = ("statement",)
+    query: ClassVar[tuple[str, ...]] = ("statement",)
     asks: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"candidates": 0}
 
@@ -165,6 +167,7 @@ def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], exclud
     Raises InputError if the columns of answers are missing.
     """
     seen: Counter[str] = Counter()
+    first = reading(model)
     for split, of_split in rows.items():
         if of_split and not any(column in of_split[0] for column in _ANSWERS):
             check_columns(of_split, ("answers",), split)
@@ -183,6 +186,7 @@ def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], exclud
                 excluded[f"{split}: no word {'around' if model.encoder_decoder else 'before'} the blank"] += 1
             else:
                 cluster = str(row.get("subject_id") or row.get("subject") or name)
+                prompt = first(row, prompt) + prompt
                 yield Cloze(name, cluster, split, prompt, gap, answers, answers_in(row, ("aliases",)), row)
 
 

@@ -30,6 +30,7 @@ class NewQuestions(Task):
     version: ClassVar[int] = 2  # version 1 did not know aliases
     configs: ClassVar[tuple[str, ...]] = ("newquestions",)
     columns: ClassVar[tuple[str, ...]] = ("question",)
+    query: ClassVar[tuple[str, ...]] = columns
     asks: ClassVar[bool] = True
 
     max_new_tokens: int = option(20, "longest answer")
