@@ -463,6 +463,7 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
     parameters: Parameters | None = None
     data: dict[str, Any] = {}  # a description of the rows that were read
     steps: Count | None = None  # None if the method trains nothing
+    earlier_steps: list[Count] = []  # of each earlier phase that trained, oldest first; older manifests do not say
     loss: Loss | None = None
     log: list[dict[str, Any]] = []
     files: list[DataFile] = []  # of the model and the tokenizer
