@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.commands import main
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.rows import rows as board_rows
@@ -344,6 +345,21 @@ def test_a_start_model_with_passages_is_not_the_start_model(tmp_path: Path) -> N
     read = a_result.changed(result, "data", retrieved={"source": "evidence", "version": 1})
     lines = Board(board_rows([result, read], tmp_path)).lines
     assert [(line.label, line.initial) for line in lines] == [("initial", True), ("initial, with evidence", False)]
+
+
+def test_the_command(
+    there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: tmp_path / "scores")
+    words = ["evaluate", "--model", there / "gpt2", "--data", there / "data", "--output", tmp_path / "results"]
+    words += ["--tasks", "twiki_probes", "--no-answers", "--no-light-tuning", "--top-k", 1]
+    assert main([str(word) for word in (*words, "--retrieve", "diffset-1011")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("twiki_probes with top 1 of diffset-1011 of ")
+    # all but "Easton {{mayor}}", "東京 country" and "Anna Weber was born in" have the word of, Norland or Carl
+    assert "read before the question, top 1 of diffset-1011: 2 of 4 rows of changed, 4 of 5 rows of unchanged" in lines
+    assert main([str(word) for word in words]) == 2
+    assert "--top-k: name the config to retrieve from with --retrieve" in capsys.readouterr().err
 
 
 # Wrong usage
