@@ -69,6 +69,8 @@ def evaluate(
     judge: str | None = None,
     precision: str = "auto",
     after_cutoff: str | None = None,
+    retrieve: str | None = None,
+    top_k: int | None = None,
     tokenizer: str | os.PathLike[str] | PreTrainedTokenizerBase | None = None,
     name: str | None = None,
     **options: Any,
@@ -91,6 +93,9 @@ def evaluate(
         precision: of likelihoods: auto, fp32 or bf16.
         after_cutoff: score only facts that began, and text that appeared, after a date or after the cutoff of a model:
             a result of ``temporalwiki cutoff``, or the name of a model that has one in ``output``.
+        retrieve: what the model reads before each question: passages of a config with text, such as diffset-1112, or
+            the "evidence" of each row.
+        top_k: how many passages of the config to read; by default 5.
         tokenizer: of models in memory; by default the one of their ``name_or_path``.
         name: of a model in memory, in the results; by default its ``name_or_path``. A hash of the weights tells
             models of the same name apart.
@@ -100,6 +105,8 @@ def evaluate(
     """
     if limit is not None and limit < 1:
         raise UsageError(f"--limit must be at least 1, not {limit}")
+    if top_k is not None and retrieve is None:
+        raise UsageError("--top-k: name the config to retrieve from with --retrieve")
     if not (names := names_of(tasks)):
         raise UsageError("--tasks: name one or more, separated by commas")
     after = None if after_cutoff is None else read_after(after_cutoff, Path(output))
@@ -132,6 +139,8 @@ def evaluate(
         start=first,
         rows=rows,
         after=after,
+        retrieve=retrieve,
+        top_k=5 if top_k is None else top_k,
     )
     with ExitStack() as stack:
         for held in (scored, first):

@@ -463,6 +463,7 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
     parameters: Parameters | None = None
     data: dict[str, Any] = {}  # a description of the rows that were read
     steps: Count | None = None  # None if the method trains nothing
+    earlier_steps: list[Count] = []  # of each earlier phase that trained, oldest first; older manifests do not say
     loss: Loss | None = None
     log: list[dict[str, Any]] = []
     files: list[DataFile] = []  # of the model and the tokenizer
@@ -591,6 +592,19 @@ class ResultNewer(msgspec.Struct, frozen=True):
     model: str | None = None  # the model whose cutoff the day is
 
 
+class ResultRetrieved(msgspec.Struct, frozen=True):
+    """What ``--retrieve`` let the model read before each question."""
+
+    source: str  # a config, or "evidence"
+    version: Count
+    top_k: Count | None = None  # None: the evidence
+    hash: str | None = None  # of the config
+    found: dict[str, Count] = {}  # rows with a passage, by split
+
+    def __str__(self) -> str:
+        return self.source if self.top_k is None else f"top {self.top_k} of {self.source}"
+
+
 class ResultData(msgspec.Struct, frozen=True):
     """The config that the model was scored on."""
 
@@ -599,6 +613,7 @@ class ResultData(msgspec.Struct, frozen=True):
     rows: dict[str, Count]
     hash: str
     newer: ResultNewer | None = None
+    retrieved: ResultRetrieved | None = None
 
 
 class ResultLeak(msgspec.Struct, frozen=True):
@@ -629,9 +644,14 @@ class ResultManifest(msgspec.Struct, frozen=True, kw_only=True):
     content: dict[str, Any] = {}
 
     @property
-    def scored(self) -> str:
+    def asked(self) -> str:
         """The name of the task, with the day after which its rows begin if others were dropped."""
         return self.task.name + (f" after {self.data.newer.day}" if self.data.newer else "")
+
+    @property
+    def scored(self) -> str:
+        """The name of the task as in ``asked``, with what was retrieved."""
+        return self.asked + (f" with {self.data.retrieved}" if self.data.retrieved else "")
 
 
 # Results of `temporalwiki cutoff`

@@ -19,6 +19,8 @@ example:
       --start openai-community/gpt2-large                    # compared with the model that it started from
   temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes \\
       --after-cutoff 2021-10                                 # only facts that began later
+  temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes \\
+      --config probes-1112 --retrieve diffset-1112           # it reads the month's text before each question
   temporalwiki evaluate --tasks twiki_probes --help          # also shows the options of the task
   accelerate launch --num_processes 8 -m temporalwiki evaluate --model openai-community/gpt2-large \\
       --data temporalwiki --tasks twiki_probes               # the same on eight GPUs, all months
@@ -73,6 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         "cutoff of a model: a result of `temporalwiki cutoff`, or the name of a model that has one in --output",
     )
     parser.add_argument(
+        "--retrieve",
+        metavar="CONFIG",
+        help="let the model read passages of this config before each question, such as diffset-1112; `evidence` takes "
+        "the sentence that each row holds",
+    )
+    parser.add_argument("--top-k", type=int, metavar="N", help="passages of --retrieve for each question (default: 5)")
+    parser.add_argument(
         "--precision",
         metavar="NAME",
         default="auto",
@@ -85,7 +94,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> Table:
     """Score the model, and return its scores. Raises UsageError for wrong options."""
-    names = ("model", "data", "tasks", "config", "output", "limit", "start", "judge", "precision", "after_cutoff")
+    names = ["model", "data", "tasks", "config", "output", "limit", "start", "judge", "precision", "after_cutoff"]
+    names += ["retrieve", "top_k"]
     own = {option.name for task in _tasks(arguments.tasks).values() for option in fields(task)}
     return evaluate(**given(arguments, (*names, *own)))
 

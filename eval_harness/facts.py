@@ -65,23 +65,28 @@ def identity(row: Row) -> dict[str, Any]:
     }
 
 
-def score_facts(model: CachedModel, facts: Sequence[tuple[str, str]], what: str) -> list[FactScore | None]:
+def score_facts(
+    model: CachedModel, facts: Sequence[tuple[str, str]], what: str, before: Sequence[str] = ()
+) -> list[FactScore | None]:
     """Score (prompt, object) pairs; the score is None if an object has no scored token or a text is too long.
 
-    A decoder-only model scores the whole fact, not only the object: one cache entry then serves all tasks.
+    A decoder-only model scores the whole fact, not only the object: one cache entry then serves all tasks. It reads
+    the texts ``before`` the facts, which are not scored.
     """
+    before = before or [""] * len(facts)
     if model.encoder_decoder:
-        texts = [Text(prompt, label) for prompt, label in facts]
+        texts = [Text(first + prompt, label) for first, (prompt, label) in zip(before, facts, strict=True)]
     else:
-        texts = [Text("", f"{prompt} {label}") for prompt, label in facts]
-    all_predicted = model.encoder_decoder or model.loaded.tokenizer.bos_token_id is not None
+        texts = [Text(first, f"{prompt} {label}") for first, (prompt, label) in zip(before, facts, strict=True)]
+    has_bos = model.encoder_decoder or model.loaded.tokenizer.bos_token_id is not None
     found: list[FactScore | None] = []
     for (prompt, label), text, scores in zip(facts, texts, model.score(texts, what), strict=True):
         if scores is None:
             found.append(None)
             continue
-        of_object = scores.nll if model.encoder_decoder else scores.nll[scores.offsets[:, 1] > len(prompt)]
-        size = len(text.target[0 if all_predicted else scores.offsets[0, 0] :].encode())
+        first = len(text.context)
+        of_object = scores.nll if model.encoder_decoder else scores.nll[scores.offsets[:, 1] > first + len(prompt)]
+        size = len(text.target[0 if has_bos or first else scores.offsets[0, 0] :].encode())
         score = FactScore(float(scores.nll.sum()), len(scores.nll), float(of_object.sum()), len(of_object), size)
         found.append(score if label.strip() and score.object_tokens else None)
     return found

@@ -67,6 +67,7 @@ def path_of(folder: Path, inputs: Mapping[str, Any]) -> Path:
     task, model, data = inputs["task"], inputs["model"], inputs["data"]
     others = [inputs[name]["revision"] for name in ("start", "judge") if name in inputs]
     others += [f"after {data['newer']['day']}"] if "newer" in data else []
+    others += [f"retrieved {fingerprint(data['retrieved'])}"] if "retrieved" in data else []
     key = fingerprint(task, model["revision"], model["precision"], data["config"], data["hash"], *others)
     name = f"{_plain(Path(model['name']).resolve().name)}-{fingerprint(model['revision'])[:8]}"
     return folder / name / f"{_plain(data['config'])}.{task['name']}.{key[:8]}.json"
@@ -154,6 +155,10 @@ def _table(result: ResultManifest) -> str:
         lines += [line.rstrip() for line in part]
     lines += [f"left out, {in_line(reason)}: {count:,}" for reason, count in result.excluded.items()]
     lines += map(in_line, _after(result))
+    if (read := result.data.retrieved) is not None:
+        all_rows = result.data.rows
+        some = ", ".join(f"{n:,} of {all_rows.get(split, n):,} rows of {split}" for split, n in read.found.items())
+        lines.append(in_line(f"read before the question, {read}: {some}"))
     return "\n".join(lines)
 
 

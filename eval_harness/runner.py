@@ -28,6 +28,7 @@ from temporalwiki.eval_harness.interface_model import InterfaceModel
 from temporalwiki.eval_harness.leak import leak
 from temporalwiki.eval_harness.logged_model import LoggedModel
 from temporalwiki.eval_harness.results import Result, path_of, read_result, write_result
+from temporalwiki.eval_harness.retrieval import EVIDENCE, PASSAGES, Retriever
 from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.eval_harness.stored_scores import Scored, StoredScores, open_scores
 from temporalwiki.eval_harness.task import NothingToScoreError, Row, Task, check_columns
@@ -52,6 +53,8 @@ class Evaluation:
     start: str | CachedModel | None = None  # the model that the model started from, or its results
     rows: Mapping[str, datasets.DatasetDict] | None = None  # the configs of data in memory
     after: After | None = None  # score only rows that are newer
+    retrieve: str | None = None  # what the model reads before each question: a config with text, or "evidence"
+    top_k: int = 5  # passages of that config
 
 
 def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = None) -> list[Result]:
@@ -77,6 +80,7 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
     unused = set(wanted.configs) - {config for _, _, config in plan}
     if unused:
         raise UsageError(f"--config {min(unused)}: none of the tasks {', '.join(wanted.tasks)} reads it")
+    retriever = _retriever(wanted, model, available)
     for task in wanted.tasks.values():
         task.recorded_options()  # a missing tagger must not cost the download of the model or the data
     model.check()  # nor a wrong model that of the data
@@ -91,7 +95,7 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
         try:
             if task.start == "needed" and missing:
                 raise NothingToScoreError(f"{name}: {missing}")
-            results.append(_evaluate(name, task, config, wanted, available, model))
+            results.append(_evaluate(name, task, config, wanted, available, model, retriever))
         except NothingToScoreError as error:  # the other configs are still scored
             if (name, task, config) == plan[-1] and not results:
                 raise
@@ -108,6 +112,22 @@ def _check_asked(wanted: Evaluation, model: InterfaceModel) -> None:
     if wanted.start is not None:
         start = wanted.start if isinstance(wanted.start, str) else wanted.start.name
         raise UsageError(f"--start {start}: {model.reference} gives no likelihoods to compare")
+
+
+def _retriever(wanted: Evaluation, model: Scored, available: list[str]) -> Retriever | None:
+    """Return what finds passages, if it is wanted. Raises UsageError for what cannot retrieve."""
+    if wanted.retrieve is None:
+        return None
+    asked = f"--retrieve {wanted.retrieve}"
+    if unfit := [name for name, task in wanted.tasks.items() if not task.query]:
+        raise UsageError(f"{asked}: {', '.join(unfit)} asks no questions that text could answer; leave it out")
+    if not isinstance(model, CachedModel):
+        raise UsageError(f"{asked}: it needs a model whose weights are here, not {model.reference}")
+    if wanted.rows is not None and wanted.retrieve != EVIDENCE:
+        raise UsageError(f"{asked}: data in memory is one config; name a dataset folder, or retrieve {EVIDENCE}")
+    retriever = Retriever(wanted.data, wanted.retrieve, wanted.top_k)
+    retriever.check(available)
+    return retriever
 
 
 def _set_start(wanted: Evaluation, model: Scored) -> str:
@@ -155,7 +175,15 @@ def _configs_of(name: str, task: Task, wanted: Evaluation, available: list[str])
     return readable
 
 
-def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available: list[str], model: Scored) -> Result:
+def _evaluate(
+    name: str,
+    task: Task,
+    config: str,
+    wanted: Evaluation,
+    available: list[str],
+    model: Scored,
+    retriever: Retriever | None,
+) -> Result:
     begun = time.perf_counter()
     if isinstance(model, StoredScores) and not task.start:
         raise NothingToScoreError(f"{name}: {model.reference} holds results; this task needs the model itself")
@@ -193,6 +221,8 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
     }
     if newer is not None:
         inputs["data"]["newer"] = newer.recorded
+    if retriever is not None:
+        inputs["data"]["retrieved"] = retriever.identity
     if task.start and model.start is not None:
         inputs["start"] = {
             "name": model.start.name,
@@ -208,6 +238,11 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
     if path.is_file():
         return read_result(path)
     make_folder(path.parent)  # an error here comes before the work
+    if retriever is not None:
+        read = {split: of for split, of in rows.items() if "/" not in split}  # not the facts for light-tuning
+        where = f"{wanted.data}, {config}"
+        rows |= {split: retriever.with_passages(of, task.query, where) for split, of in read.items()}
+        with_some = {split: sum(bool(row[PASSAGES]) for row in rows[split]) for split in read}
     outcome = task.run(cast(CachedModel, model), rows)  # tasks with a start model also take stored scores
     if not outcome.scores:
         why = ", ".join(f"{count} {reason}" for reason, count in outcome.excluded.items())
@@ -226,6 +261,8 @@ def _evaluate(name: str, task: Task, config: str, wanted: Evaluation, available:
         # not part of the identity: the description of the training depends on which folders still exist
         label = {"label": wanted.label} if wanted.label else {}
         described = {**inputs, "model": inputs["model"] | model.training() | label}
+        if retriever is not None:
+            described["data"] = inputs["data"] | {"retrieved": retriever.identity | {"found": with_some}}
         if checked is not None:
             described["leak"] = msgspec.structs.asdict(checked)
         write_result(path, described, outcome, run)

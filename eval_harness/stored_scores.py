@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import msgspec
 import pyarrow as pa
@@ -19,6 +19,7 @@ from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, promp
 from temporalwiki.eval_harness.interface_model import PRECISION, InterfaceModel, check_provider, is_interface
 from temporalwiki.eval_harness.logged_model import LoggedModel, is_log
 from temporalwiki.eval_harness.results import Result, read_result, result_files
+from temporalwiki.eval_harness.retrieval import reading
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
 from temporalwiki.eval_harness.tasks import find_task
 from temporalwiki.methods.checkpoint import ADAPTER
@@ -48,9 +49,11 @@ class StoredScores:
         """Read a result file, or all results in a folder. Raises InputError unless they are of one model."""
         found = [read_result(file) for file in result_files(path)]
         self.reference = str(path)
-        self._results = [result for result in found if result.manifest.task.name in _TASKS]
+        closed = [result for result in found if result.manifest.data.retrieved is None]
+        self._results = [result for result in closed if result.manifest.task.name in _TASKS]
         if not self._results:
-            raise InputError(f"{path}: holds no results of {', '.join(_TASKS)}, which store the scores of facts")
+            only = " without --retrieve" if len(closed) < len(found) else ""
+            raise InputError(f"{path}: holds no results of {', '.join(_TASKS)}{only}, which store the scores of facts")
         models = [result.manifest.model for result in self._results]
         known = sorted({(model.name, model.revision, model.precision) for model in models})
         if len(known) > 1:
@@ -157,12 +160,14 @@ def open_scores(reference: str, cache: Path, precision: str) -> Scored:
 def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Item]:
     """Return an item for each fact (by split), with its ``gain`` since ``model.start`` if that is known.
 
-    ``excluded`` counts facts that cannot be scored. Raises NothingToScoreError if the two models have different
+    The start model never reads passages: what retrieval adds to it counts as a gain. ``excluded`` counts facts that
+    cannot be scored. Raises NothingToScoreError if the two models have different
     tokenizers.
     """
     items: list[Item] = []
     for split, rows in facts.items():
-        after = _scores(model, rows, split, "facts")
+        passages = reading(cast(CachedModel, model))  # of another model, rows have no passages
+        after = _scores(model, rows, split, "facts", [passages(row, prompt_of(row)) for row in rows])
         before = after if model.start is None else _scores(model.start, rows, split, "facts, start model")
         for row, score, first in zip(rows, after, before, strict=True):
             if score is None or first is None:
@@ -181,9 +186,11 @@ def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Co
     return items
 
 
-def _scores(model: Scored, rows: Sequence[Row], split: str, what: str) -> list[FactScore | None]:
+def _scores(
+    model: Scored, rows: Sequence[Row], split: str, what: str, before: Sequence[str] = ()
+) -> list[FactScore | None]:
     if isinstance(model, StoredScores | LoggedModel):
         return model.facts(rows, split)
     if isinstance(model, InterfaceModel):  # ``evaluate`` has refused it
         raise NothingToScoreError(f"{model.reference}: gives no likelihoods")
-    return score_facts(model, [(prompt_of(row), row["object"]) for row in rows], f"{split}: {what}")
+    return score_facts(model, [(prompt_of(row), row["object"]) for row in rows], f"{split}: {what}", before)

@@ -1,37 +1,91 @@
-"""Merge: train all parameters, then average them with the starting checkpoint."""
+"""Merge: train, then merge the trained weights with the starting checkpoint, so that months are merged over time."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import torch
+from peft import PeftModel
+from peft.utils.merge_utils import ties
+from transformers import PreTrainedModel
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.base.options import option
-from temporalwiki.methods.method import Method
+from temporalwiki.base.options import did_you_mean, option
+from temporalwiki.methods.architecture import is_encoder_decoder
+from temporalwiki.methods.expansion import unwrapped
+from temporalwiki.methods.lora import LoRA, check_can_continue, extend_adapters, train_adapters
+from temporalwiki.methods.method import Method, StateDict
+
+HOW = ("average", "ties")
 
 
 @dataclass(frozen=True)
 class Merge(Method):
-    """theta = (1 - weight) * theta_0 + weight * theta_trained, where theta_0 is the phase's starting checkpoint.
+    """Merge the trained weights theta with theta_0, the phase's starting checkpoint.
 
-    This averages the weights of consecutive checkpoints (WiSE-FT, Wortsman et al. 2022). Each month's checkpoint is
-    the average of the previous one and the result of training it.
+    - average: (1 - weight) * theta_0 + weight * theta (WiSE-FT, Wortsman et al. 2022)
+    - ties: base plus a merge of the updates theta_0 - base and theta - base (TIES, Yadav et al. 2023, as in peft). The
+      base is the model that the first phase of this method started from. Each tensor of an update keeps its largest
+      entries, the share ``density``. An entry with one sign in both updates is averaged; if the signs differ, the
+      larger one counts. The factors of the updates are 2 (1 - weight) and 2 weight. In the first phase it only trims
+
+    With a ``rank``, one LoRA adapter is trained further in each phase and its matrices A and B are merged separately,
+    as peft merges adapters; their base is 0.
     """
 
     needs_start_weights: ClassVar[bool] = True
 
-    weight: float = option(0.5, "weight of the trained parameters in the average")
+    weight: float = option(0.5, "weight of the trained parameters")
+    how: str = option("average", "average or ties", HOW)
+    density: float = option(0.2, "ties: share of the entries of an update that is kept")
+    rank: int = option(0, "rank of LoRA adapters to train and merge; 0: all parameters")
 
     def __post_init__(self) -> None:
-        """Raise UsageError for a weight out of range."""
+        """Raise UsageError for a value out of range."""
         if not 0 < self.weight <= 1:
             raise UsageError(f"merge needs a weight above 0 and at most 1, not {self.weight:g}")
+        if self.how not in HOW:
+            raise UsageError(f"merge: no way {self.how!r}{did_you_mean(self.how, HOW)}; there are {', '.join(HOW)}")
+        if not 0 < self.density < 1 or self.rank < 0:
+            raise UsageError("merge needs a density between 0 and 1, and a rank of at least 0")
+
+    @property
+    def needs_base_weights(self) -> bool:
+        """Whether ``finish`` reads the weights of the model that the first phase started from."""
+        return self.how == "ties" and not self.rank
+
+    def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel | PeftModel:
+        """Make all parameters trainable, or add an adapter, or continue to train the adapter of an earlier phase."""
+        if not self.rank:
+            return super().prepare(model, seed)
+        if is_encoder_decoder(model):
+            raise UsageError("merge: adapters of an encoder-decoder model are trained with its decoder; use rank 0")
+        if isinstance(model, PeftModel):
+            check_can_continue(model, dora=False)
+        else:
+            model = LoRA(rank=self.rank).adapted(unwrapped(model), seed)
+        train_adapters(model)
+        extend_adapters(model, 0, 0, seed)
+        return model
 
     @torch.no_grad()
-    def finish(self, trained: Mapping[str, torch.Tensor], start: Mapping[str, torch.Tensor]) -> None:
-        """Average the trained weights with the starting ones, in place."""
+    def finish(self, trained: StateDict, start: StateDict, base: StateDict | None = None) -> None:
+        """Merge the trained weights with the starting ones, in place."""
         for name, before in start.items():
-            trained[name].copy_(torch.lerp(before.to(trained[name].device), trained[name], self.weight))
+            after = trained[name]
+            before = before.to(after.device)
+            if self.how == "average":
+                after.copy_(torch.lerp(before, after, self.weight))
+                continue
+            origin = torch.zeros_like(before) if base is None else base[name].to(before)
+            weights = torch.tensor([2 * (1 - self.weight), 2 * self.weight]).to(before)
+            after.copy_(origin + ties([before - origin, after - origin], weights, self.density))
+
+    def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
+        """Write the model, or a peft adapter."""
+        if isinstance(model, PeftModel):
+            LoRA().save(model, folder, state_dict)
+        else:
+            super().save(model, folder, state_dict)

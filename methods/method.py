@@ -78,8 +78,17 @@ class Method:
         """
         return None
 
-    def finish(self, trained: StateDict, start: StateDict) -> None:
-        """Change the trained weights in place before they are saved; ``start`` holds their values before training."""
+    @property
+    def needs_base_weights(self) -> bool:
+        """Whether ``finish`` reads the weights of the model that the first phase of this method started from."""
+        return False
+
+    def finish(self, trained: StateDict, start: StateDict, base: StateDict | None = None) -> None:
+        """Change the trained weights in place before they are saved.
+
+        ``start`` holds their values before training. ``base`` holds those of the model that the first phase of this
+        method started from. Each is empty or None if the method does not need it.
+        """
 
     def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
         """Write the model to ``folder`` as safetensors.

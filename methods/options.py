@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean, option
 
-SCHEDULES = ("one_cycle", "linear_to_half", "linear", "cosine", "constant")
+SCHEDULES = ("one_cycle", "linear_to_half", "linear", "cosine", "constant", "wsd", "cosine_ar", "rsqrt")
 OPTIMIZERS = ("adamw", "adafactor")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 TRACKERS = ("trackio", "tensorboard", "wandb")

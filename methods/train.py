@@ -27,7 +27,7 @@ from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
-from temporalwiki.methods.method import Method
+from temporalwiki.methods.method import Method, StateDict
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
 from temporalwiki.methods.processes import processes
 from temporalwiki.methods.trainer import last_complete, no_space_left
@@ -197,8 +197,10 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     state.wait_for_everyone()
     name = f"{run.name} {run.config}"
     trainer = make_trainer(model, method, training_data, start.tokenizer, options, precision, folder, name)
+    trainer.earlier = manifest.get("earlier_steps", ())
     trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
     before = {name: p.detach().cpu().clone() for name, p in trained.items()} if method.needs_start_weights else {}
+    base = _base_weights(run.name, reference, before) if method.needs_base_weights else None
     last = last_complete(folder)
     if last is not None:
         _say(state, f"{run.output}: continuing from step {last.name.split('-')[1]} of {trainer.args.max_steps}")
@@ -225,11 +227,30 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     }
 
     def write(folder: Path) -> None:
-        method.finish(weights or {n: p for n, p in model.named_parameters() if p.requires_grad}, before)
+        method.finish(weights or {n: p for n, p in model.named_parameters() if p.requires_grad}, before, base)
         method.save(model, folder, weights)
         draw(log, f"{run.name} on {run.config}", folder / "loss.png")
 
     return _save(run, manifest, write, start.tokenizer, state)
+
+
+def _base_weights(name: str, reference: str, start: StateDict) -> StateDict:
+    """Return the weights of the model that the first phase of method ``name`` started from.
+
+    ``start`` holds the weights of ``reference``, the last of these phases. Raises InputError if that model is gone, or
+    has other weights.
+    """
+    first, seen = reference, set[str]()
+    while first not in seen and (phase := checkpoint.training_of(first)) and phase.run.method == name:
+        seen.add(first)
+        first = phase.run.model
+    if first == reference:
+        return start
+    named = dict(checkpoint.load_model(first).named_parameters())
+    for weight, value in start.items():
+        if weight not in named or named[weight].shape != value.shape:
+            raise InputError(f"{first}: {reference} was trained from it, but it has no {weight} of that shape")
+    return {weight: named[weight].detach() for weight in start}
 
 
 def _inherited(reference: str, on_test: list[str]) -> dict[str, Any]:
@@ -237,11 +258,14 @@ def _inherited(reference: str, on_test: list[str]) -> dict[str, Any]:
 
     - "base": the Hub id and commit that the first phase started from
     - "trained_on_test": the test configs that its training read, and this phase's, ``on_test``
+    - "earlier_steps": the steps of each phase before this one
     """
     start = checkpoint.training_of(reference)
+    steps = [*start.earlier_steps, *filter(None, [start.steps])] if start else []
     base = reference if checkpoint.is_hub_id(reference) else start and start.base
     on_test = sorted({*on_test, *(start.on_test if start else ())})
-    return ({"base": base} if base else {}) | ({"trained_on_test": on_test} if on_test else {})
+    found = {"base": base, "trained_on_test": on_test, "earlier_steps": steps}
+    return {name: value for name, value in found.items() if value}
 
 
 def _describe(output: Path, description: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ import errno
 import importlib.util
 import math
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ from transformers import (
     TrainerState,
     TrainingArguments,
     get_scheduler,
+    get_wsd_schedule,
 )
 
 from temporalwiki.base.errors import InputError, UsageError
@@ -44,6 +45,7 @@ from temporalwiki.methods.speed import Speed, peak, work
 EMPTY = -1  # an example that is all padding: it fills up the last global batch
 _COMPLETE = "complete.json"  # written last: a checkpoint without this file does not count
 _TRAINED = "trained.safetensors"
+_COOLDOWN = 0.1  # the share of a phase in which wsd and rsqrt fall to zero
 
 
 def example_order(method: Method, options: TrainOptions, new: int, past: int) -> np.ndarray:
@@ -156,6 +158,8 @@ class ContinualMixin:
     the starting checkpoint. It counts once its last file is written, and only then are earlier ones removed.
     """
 
+    earlier: Sequence[int] = ()  # the steps of each earlier phase, for schedules that continue
+
     def set_up(self: Any, options: TrainOptions, method: Method) -> None:
         """Set the options and the method. Must be called once before training."""
         self.options, self.method = options, method
@@ -173,7 +177,7 @@ class ContinualMixin:
     def create_scheduler(self: Any, num_training_steps: int, optimizer: Any = None) -> Any:
         """Create the learning rate schedule that the options name, unless there is one already."""
         if self.lr_scheduler is None:
-            self.lr_scheduler = schedule(self.options, optimizer or self.optimizer, num_training_steps)
+            self.lr_scheduler = schedule(self.options, optimizer or self.optimizer, num_training_steps, self.earlier)
             self._created_lr_scheduler = True
         return self.lr_scheduler
 
@@ -260,17 +264,30 @@ def no_space_left(folder: Path) -> Iterator[None]:
         raise InputError(f"{folder}: no space left on the disk; free some and run the same command again") from None
 
 
-def schedule(options: TrainOptions, optimizer: Any, steps: int) -> Any:
+def schedule(options: TrainOptions, optimizer: Any, steps: int, earlier: Sequence[int] = ()) -> Any:
     """Return the learning rate schedule for ``steps`` steps, which starts with a warm-up.
 
-    one_cycle (TemporalWiki) rises to the highest rate and falls to nearly zero, both linearly. linear_to_half (CKL)
-    rises, then falls to half the highest rate. The other schedules are those of `transformers`.
+    Each phase has its own warm-up. one_cycle (TemporalWiki) rises to the highest rate and falls to nearly zero, both
+    linearly. linear_to_half (CKL) rises, then falls to half the highest rate. wsd stays at the highest rate and falls
+    to zero in the last tenth. linear, cosine and constant are those of `transformers`.
+
+    Two schedules continue over phases; ``earlier`` has the steps of each phase before. cosine_ar is a cosine whose
+    highest rate falls from phase to phase. rsqrt follows one reciprocal square root through all phases, and each phase
+    leaves it in its last tenth, to end at zero.
     """
     warmup = min(round(options.warmup_ratio * steps), steps - 1)
     if options.schedule == "one_cycle":
         return LambdaLR(optimizer, lambda step: one_cycle(step, steps, options.warmup_ratio))
     if options.schedule == "linear_to_half":
         return LambdaLR(optimizer, lambda step: linear_to_half(step, steps, warmup))
+    if options.schedule == "cosine_ar":
+        return LambdaLR(optimizer, lambda step: cosine_ar(step, steps, warmup, sum(earlier)))
+    cooldown = min(round(_COOLDOWN * steps), steps - warmup)
+    if options.schedule == "wsd":
+        return get_wsd_schedule(optimizer, warmup, cooldown, num_training_steps=steps, decay_type="linear")
+    if options.schedule == "rsqrt":
+        first = round(options.warmup_ratio * earlier[0]) if earlier else warmup
+        return LambdaLR(optimizer, lambda step: rsqrt(step, steps, warmup, cooldown, sum(earlier), first))
     name = {"constant": "constant_with_warmup"}.get(options.schedule, options.schedule)
     return get_scheduler(name, optimizer, num_warmup_steps=warmup, num_training_steps=steps)
 
@@ -292,6 +309,30 @@ def one_cycle(step: int, steps: int, warmup_ratio: float) -> float:
 def linear_to_half(step: int, steps: int, warmup: int) -> float:
     """Return the learning rate at ``step`` as a share of the highest: 0 to 1 in ``warmup`` steps, then down to 1/2."""
     return step / warmup if step < warmup else 1 - 0.5 * (step - warmup) / max(steps - warmup, 1)
+
+
+def cosine_ar(step: int, steps: int, warmup: int, earlier: int) -> float:
+    """Return the learning rate at ``step`` as a share of the highest one of the first phase.
+
+    Draw one cosine over the ``earlier`` steps and those of this phase: its value at the beginning of this phase is the
+    highest rate (autoregressive cosine, Roth et al. 2024). From there the rate falls to zero along another cosine.
+    """
+    highest = 0.5 * (1 + math.cos(math.pi * earlier / (earlier + steps)))
+    if step < warmup:
+        return highest * step / warmup
+    return highest * 0.5 * (1 + math.cos(math.pi * (step - warmup) / max(steps - warmup, 1)))
+
+
+def rsqrt(step: int, steps: int, warmup: int, cooldown: int, earlier: int, first: int) -> float:
+    """Return the learning rate at ``step`` as a share of the highest one.
+
+    It is the square root of ``first`` / (steps of all phases so far), at most 1, where ``first`` is the warm-up of the
+    first phase (Zhai et al. 2022). Each phase rises to it and ends at zero, both linearly.
+    """
+    first = max(first, 1)
+    rise = min(1.0, step / warmup) if warmup else 1.0
+    fall = min(1.0, max(steps - step, 0) / cooldown) if cooldown else 1.0
+    return math.sqrt(first / max(earlier + step, first)) * rise * fall
 
 
 class ContinualTrainer(ContinualMixin, Trainer):

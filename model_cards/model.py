@@ -218,8 +218,8 @@ def _index(card: Card, task: str) -> list[EvalResult]:
     """Return the scores that fit the Hub's model-index, unless the model was trained on test data."""
     found = []
     for result in _sorted(card.results) if not card.training.on_test else ():
-        if result.manifest.data.newer is not None:
-            continue  # the index names datasets and splits, and would show this as a score of all rows
+        if result.manifest.scored != result.manifest.task.name:
+            continue  # the index names datasets and splits: it cannot say that rows were dropped or passages read
         task_name, data = result.manifest.task.name, result.manifest.data
         on_hub = card.datasets.get(data.dataset)
         for test, measure, score in _tests(result):

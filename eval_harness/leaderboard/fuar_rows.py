@@ -81,9 +81,9 @@ def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> l
 
 
 def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[_Model]:
-    """Return the models with scores that FUAR uses."""
+    """Return the models with scores that FUAR uses: those of what the weights know, without retrieval."""
     wanted: dict[str, list[Row]] = {}
-    for row in rows:
+    for row in (row for row in rows if not row.retrieved):
         if (row.task, row.measure) == ("lama", "exact_match") or (
             (row.task, row.measure) == ("twiki_probes", "perplexity") and row.test in ("changed", "unchanged")
         ):

@@ -69,6 +69,7 @@ class Row:
     rank_worst: int | None
     result: str  # the result file, relative to the folder of results
     trained_on_test: bool = False  # such a model is marked, has no ranks, and is never the best
+    retrieved: str = ""  # what the model read before each question; with it, it counts as another model
 
 
 # columns of text; the other columns of items are figures and answers
@@ -148,8 +149,9 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
     model, task, config = result.manifest.model, result.manifest.task, result.manifest.data.config
     test, _, measure = scored.score.rpartition("/")
     name, method, parameters = model.name, model.method, model.parameters or Parameters()
+    read = result.manifest.data.retrieved
     row = Row(
-        label=model.marked(model.label or method or _last(name)),
+        label=model.marked((model.label or method or _last(name)) + (f", with {read}" if read else "")),
         month=month,
         method=method,
         base=model.base or ("" if method else _last(name)),
@@ -159,7 +161,7 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
         trainable=parameters.trainable,
         parameters=parameters.total,
         tokens=model.tokens,
-        task=result.manifest.scored,
+        task=result.manifest.asked,
         version=task.version,
         config=config,
         kind=config.removesuffix(f"-{tested}"),
@@ -175,6 +177,7 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
         rank_worst=scored.ranks and scored.ranks.worst,
         result=path_in(folder, result),
         trained_on_test=bool(model.trained_on_test),
+        retrieved=str(read or ""),
     )
     # names are shown, on the page, in tables, figures and cards
     texts: dict[str, Any] = {name: in_line(text) for name, text in asdict(row).items() if isinstance(text, str)}
@@ -225,7 +228,7 @@ def _scored(results: Sequence[Result]) -> Iterator[_Scored]:
         content = result.data
         start = result.manifest.start
         asked = content["model"]["precision"] == PRECISION  # its prompts differ from those of other models
-        task = {**content["task"], "name": results[i].manifest.scored}
+        task = {**content["task"], "name": results[i].manifest.asked}
         key = [task, content["data"]["config"], content["data"]["hash"], start and start.revision, asked]
         by_question.setdefault(json.dumps(key, sort_keys=True), []).append(i)
     for same in by_question.values():
@@ -281,7 +284,9 @@ def _runs(results: Sequence[Result], same: Sequence[int], made: Mapping[int, Com
         if model.recipe is None or model.seed is None or i not in made:
             groups[(i,)] = {0: i}
             continue
-        key = (model.label, model.recipe, model.base, made[i].asked)
+        read = results[i].manifest.data.retrieved
+        source = read and (read.source, read.top_k, read.hash, read.version)
+        key = (model.label, model.recipe, model.base, source, made[i].asked)
         again = sum(model.seed in group for other, group in groups.items() if other[:-1] == key)
         groups.setdefault((*key, again), {})[model.seed] = i
     return [tuple(i for _, i in sorted(group.items())) for group in groups.values()]

@@ -47,8 +47,8 @@ class Line:
 
     @property
     def initial(self) -> bool:
-        """Whether it is the model before any training."""
-        return all(row.month is None for row in self.rows) and (
+        """Whether it is the model before any training, without passages to read."""
+        return all(row.month is None and not row.retrieved for row in self.rows) and (
             self.method in (None, "initial") or self.label == "initial"
         )
 

@@ -30,6 +30,7 @@ class Deleted(Task):
     version: ClassVar[int] = 2  # version 1 did not know relations: its intervals are too narrow
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "kind")
+    query: ClassVar[tuple[str, ...]] = COLUMNS[:2]
     splits: ClassVar[tuple[str, ...]] = ("deleted", "unchanged")
     compared: ClassVar[tuple[str, ...]] = ("unchanged",)
     start: ClassVar[str] = "used"

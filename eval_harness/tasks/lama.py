@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from temporalwiki.base.errors import UsageError
@@ -12,18 +13,22 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
 from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.fine_tuning import fine_tuned
 from temporalwiki.eval_harness.interface_model import MEASURES as asked_measures
 from temporalwiki.eval_harness.interface_model import InterfaceModel, read_replies
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.references import answers_in
 from temporalwiki.eval_harness.results import Outcome
+from temporalwiki.eval_harness.retrieval import reading
 from temporalwiki.eval_harness.scoring import SENTINEL, Text
 from temporalwiki.eval_harness.task import Row, Rows, Task, check_columns
+from temporalwiki.methods.options import TrainOptions
 
 RANKS = (1, 5, 10)  # the k of P@k
 _MEASURES = ("exact_match", "f1", "old_exact_match", *(f"precision_at_{k}" for k in RANKS))
 _ANSWERS = ("object", "answer", "answers")
+_TUNED = "light-tuned/"  # before the names of splits
 _AT_ONCE = 1000  # clozes whose candidates are in memory at once
 
 Item = dict[str, Any]
@@ -36,7 +41,7 @@ class Cloze:
     id: str
     cluster: str
     split: str
-    prompt: str  # the whole statement for an encoder-decoder model, the text before the blank for others
+    prompt: str  # passages if there are any, then the whole statement or, for a decoder, the text before the blank
     gap: str  # the space between prompt and answer, or nothing
     answers: list[str]  # each of them is right
     aliases: list[str]  # other names of these
@@ -61,7 +66,11 @@ class Lama(Task):
     An encoder-decoder model reads the whole statement. A decoder-only model reads the text before the blank, as in
     CKL, and skips statements that begin with the blank. No input is cut (CKL cuts at 25, 50 or 150 tokens): a cloze
     that is longer than the model's context is left out. An answer ends with its sentence, and at the latest after
-    ``max_new_tokens`` (in CKL after 4 or 10 tokens, with two beams). CKL light-tunes GPT-2 first; this task does not.
+    ``max_new_tokens`` (in CKL after 4 or 10 tokens, with two beams).
+
+    CKL light-tunes GPT-2 before it is scored. So does this task with ``light_tuning``: it trains a copy of the model
+    for one epoch on that many clozes, chosen by a hash of their subjects, at a constant rate of 1e-3 in batches of 32.
+    These clozes, and others of their subjects, are not scored. The names of the scores begin with ``light-tuned/``.
 
     P@k is the share of clozes with an accepted answer among the k most likely candidates, by total log-likelihood;
     ties are in alphabetical order. Candidates are the accepted answers, the texts in the row's column
@@ -75,18 +84,25 @@ class Lama(Task):
     version: ClassVar[int] = 3  # version 2 did not know aliases
     configs: ClassVar[tuple[str, ...]] = ("invariantlama", "updatedlama", "newlama")
     columns: ClassVar[tuple[str, ...]] = ("statement",)
+    query: ClassVar[tuple[str, ...]] = ("statement",)
     asks: ClassVar[bool] = True
-    least: ClassVar[Mapping[str, int]] = {"candidates": 0}
+    least: ClassVar[Mapping[str, int]] = {"candidates": 0, "light_tuning": 0}
 
     question: bool = option(False, "ask the column question, as new_questions does, instead of the statement")
     max_new_tokens: int = option(20, "longest answer")
     beams: int = option(1, "1: greedy decoding")
     candidates: int = option(100, "most candidates that are ranked for P@k; 0: no P@k")
+    light_tuning: int = option(0, "clozes to light-tune on first, which are then not scored")
+
+    def recorded_options(self) -> dict[str, Any]:
+        """Return the options; ``light_tuning`` only if it is used."""
+        return without_unused(super().recorded_options())
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Ask for answers, then rank the candidates.
 
-        Raises UsageError for a model behind an interface without ``--question --candidates 0``.
+        Raises UsageError for a model behind an interface without ``--question --candidates 0``, and if light-tuning
+        leaves nothing to score.
         """
         excluded: Counter[str] = Counter()
         asked = isinstance(model, InterfaceModel)
@@ -96,15 +112,16 @@ class Lama(Task):
             for split, of_split in rows.items():
                 check_columns(of_split, ("question",), split)
         statement = in_question(model) if self.question else _in_statement
-        clozes = list(read(model, rows, statement, excluded))
-        items = ask(model, clozes, self.max_new_tokens, self.beams, excluded)
-        for cloze, item in zip(clozes, items, strict=True):
-            accepted = set(map(normalize, cloze.right))
-            old = [text for text in answers_in(cloze.row, ("old_answers",)) if normalize(text) not in accepted]
-            answer = item["answer"]
-            item["old_exact_match"] = exact_match(answer, old) if old and answer is not None else None
-        if self.candidates:
-            self._rank(model, clozes, items, _objects(rows), excluded)
+        found = list(read(model, rows, statement, excluded))
+        with light_tuned(model, found, self.light_tuning, 32, excluded) as (model, clozes):
+            items = ask(model, clozes, self.max_new_tokens, self.beams, excluded)
+            for cloze, item in zip(clozes, items, strict=True):
+                accepted = set(map(normalize, cloze.right))
+                old = [text for text in answers_in(cloze.row, ("old_answers",)) if normalize(text) not in accepted]
+                answer = item["answer"]
+                item["old_exact_match"] = exact_match(answer, old) if old and answer is not None else None
+            if self.candidates:
+                self._rank(model, clozes, items, _objects(rows), excluded)
         return outcome(items, (*_MEASURES, *asked_measures[2:]) if asked else _MEASURES, excluded)
 
     def _rank(
@@ -165,6 +182,7 @@ def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], exclud
     Raises InputError if the columns of answers are missing.
     """
     seen: Counter[str] = Counter()
+    first = reading(model)
     for split, of_split in rows.items():
         if of_split and not any(column in of_split[0] for column in _ANSWERS):
             check_columns(of_split, ("answers",), split)
@@ -183,7 +201,39 @@ def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], exclud
                 excluded[f"{split}: no word {'around' if model.encoder_decoder else 'before'} the blank"] += 1
             else:
                 cluster = str(row.get("subject_id") or row.get("subject") or name)
+                prompt = first(row, prompt) + prompt
                 yield Cloze(name, cluster, split, prompt, gap, answers, answers_in(row, ("aliases",)), row)
+
+
+@contextmanager
+def light_tuned(
+    model: CachedModel, clozes: Sequence[Cloze], count: int, batch_size: int, excluded: Counter[str]
+) -> Iterator[tuple[CachedModel, list[Cloze]]]:
+    """Yield a copy of the model that was trained on ``count`` of the clozes, and the clozes of other subjects.
+
+    It learns the first answer of each cloze, in one epoch at 1e-3 (CKL, GPT-2). With a count of 0, yield the model and
+    all clozes. Raises UsageError for a model behind an interface, and if no cloze would be left.
+    """
+    if not count:
+        yield model, list(clozes)
+        return
+    if isinstance(model, InterfaceModel):
+        raise UsageError(f"light_tuning: {model.reference} cannot be trained from here")
+    chosen = sorted(clozes, key=lambda cloze: (fingerprint(cloze.cluster), cloze.id))[:count]
+    subjects = {cloze.cluster for cloze in chosen}
+    left = [replace(cloze, split=f"{_TUNED}{cloze.split}") for cloze in clozes if cloze.cluster not in subjects]
+    if not left:
+        raise UsageError(f"light_tuning: {count:,} of {len(clozes):,} clozes leave none to score; name a lower number")
+    excluded["about a subject of light-tuning"] = len(clozes) - len(left)
+    options = TrainOptions(batch_size=batch_size, learning_rate=1e-3, schedule="constant", warmup_ratio=0.0)
+    examples = [(cloze.prompt, cloze.gap + cloze.answers[0]) for cloze in chosen]
+    with fine_tuned(model, examples, options, f"light-tuning on {len(chosen):,} clozes") as tuned:
+        yield tuned, left
+
+
+def without_unused(options: dict[str, Any]) -> dict[str, Any]:
+    """Return options without ``light_tuning`` if that is 0: older results do not have it."""
+    return {name: value for name, value in options.items() if name != "light_tuning" or value}
 
 
 def ask(

@@ -34,6 +34,7 @@ class LearnedAndForgotten(Task):
 
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = COLUMNS
+    query: ClassVar[tuple[str, ...]] = COLUMNS[:2]
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
     compared: ClassVar[tuple[str, ...]] = ("unchanged",)
     start: ClassVar[str] = "needed"

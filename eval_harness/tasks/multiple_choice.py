@@ -11,6 +11,7 @@ from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identit
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.references import choices_of
 from temporalwiki.eval_harness.results import Outcome
+from temporalwiki.eval_harness.retrieval import reading
 from temporalwiki.eval_harness.task import Row, Rows, Task
 
 _MEASURES = ("acc", "acc_norm", "chance", "margin")
@@ -42,6 +43,7 @@ class MultipleChoice(Task):
     version: ClassVar[int] = 3  # version 2 also took previous objects for wrong that are still right
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "previous_objects")
+    query: ClassVar[tuple[str, ...]] = COLUMNS[:2]
     splits: ClassVar[tuple[str, ...]] = ("changed",)
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
@@ -55,7 +57,9 @@ class MultipleChoice(Task):
             else:
                 excluded[f"changed: {'no previous object that is wrong now' if right else 'not right any more'}"] += 1
         pairs = [(prompt_of(row), choice) for row, _, choices in asked for choice in choices]
-        scored = iter(score_facts(model, pairs, "changed: choices"))
+        first = reading(model)
+        before = [text for row, _, choices in asked for text in [first(row, prompt_of(row))] * len(choices)]
+        scored = iter(score_facts(model, pairs, "changed: choices", before))
         items = []
         for row, right_ones, choices in asked:
             found = [next(scored) for _ in choices]

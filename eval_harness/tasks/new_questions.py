@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from temporalwiki.base.options import option
 from temporalwiki.eval_harness.cached_model import CachedModel
@@ -12,7 +13,7 @@ from temporalwiki.eval_harness.interface_model import MEASURES as asked_measures
 from temporalwiki.eval_harness.interface_model import InterfaceModel
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Rows, Task
-from temporalwiki.eval_harness.tasks.lama import ask, in_question, outcome, read
+from temporalwiki.eval_harness.tasks.lama import ask, in_question, light_tuned, outcome, read, without_unused
 
 
 @dataclass(frozen=True)
@@ -24,20 +25,29 @@ class NewQuestions(Task):
 
     An encoder-decoder model reads the question and ``<extra_id_0>``, because it was pretrained to fill blanks. A
     decoder-only model reads "Question: ...", a new line and "Answer:". CKL's code gives only the question, to models
-    that it has tuned on 5,000 other questions; this task needs no such tuning.
+    that it has tuned on 5,000 other questions. ``light_tuning`` tunes as in ``lama``, in batches of 8; without it, the
+    model is asked as it is.
     """
 
     version: ClassVar[int] = 2  # version 1 did not know aliases
     configs: ClassVar[tuple[str, ...]] = ("newquestions",)
     columns: ClassVar[tuple[str, ...]] = ("question",)
+    query: ClassVar[tuple[str, ...]] = columns
     asks: ClassVar[bool] = True
+    least: ClassVar[Mapping[str, int]] = {"light_tuning": 0}
 
     max_new_tokens: int = option(20, "longest answer")
     beams: int = option(1, "1: greedy decoding")
+    light_tuning: int = option(0, "questions to light-tune on first, which are then not scored")
+
+    def recorded_options(self) -> dict[str, Any]:
+        """Return the options; ``light_tuning`` only if it is used."""
+        return without_unused(super().recorded_options())
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Ask the questions and score the answers."""
         excluded: Counter[str] = Counter()
         questions = list(read(model, rows, in_question(model), excluded))
         measures = asked_measures if isinstance(model, InterfaceModel) else ("exact_match", "f1")
-        return outcome(ask(model, questions, self.max_new_tokens, self.beams, excluded), measures, excluded)
+        with light_tuned(model, questions, self.light_tuning, 8, excluded) as (tuned, left):
+            return outcome(ask(tuned, left, self.max_new_tokens, self.beams, excluded), measures, excluded)

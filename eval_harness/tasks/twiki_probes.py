@@ -17,6 +17,7 @@ from temporalwiki.eval_harness.measures import STRICT, scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.references import right_answers
 from temporalwiki.eval_harness.results import Outcome
+from temporalwiki.eval_harness.retrieval import reading
 from temporalwiki.eval_harness.task import Row, Rows, Task
 
 _STAGE, _FACTS = "light-tuned", "light-tuning"
@@ -44,6 +45,7 @@ class TwikiProbes(Task):
     version: ClassVar[int] = 4  # version 3 took only the object of the probe for right
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = COLUMNS
+    query: ClassVar[tuple[str, ...]] = COLUMNS[:2]
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
     asks: ClassVar[bool] = True
 
@@ -102,14 +104,17 @@ class TwikiProbes(Task):
         self, model: CachedModel, probes: Mapping[str, Sequence[Row]], stage: str, excluded: Counter[str]
     ) -> list[Item]:
         items: list[Item] = []
+        first = reading(model)
         for split, rows in probes.items():
             test = stage + split
             prompts = [prompt_of(row) for row in rows]
+            before = [first(row, prompt) for row, prompt in zip(rows, prompts, strict=True)]
             facts = [(prompt, row["object"]) for prompt, row in zip(prompts, rows, strict=True)]
-            scored = score_facts(model, facts, f"{test}: perplexity")
+            scored = score_facts(model, facts, f"{test}: perplexity", before)
             answers: Sequence[str | None] = [None] * len(rows)
             if self.answers:
-                answers = model.generate(prompts, f"{test}: answers", self.max_new_tokens, self.beams)
+                asked = [text + prompt for text, prompt in zip(before, prompts, strict=True)]
+                answers = model.generate(asked, f"{test}: answers", self.max_new_tokens, self.beams)
             for row, score, answer in zip(rows, scored, answers, strict=True):
                 if score is None:
                     excluded[f"{test}: {UNSCORED}"] += 1

@@ -93,7 +93,8 @@ def test_results(reader: str, results: Path, tmp_path: Path, record_property: Re
     content = read_result(path).data
     newer = {"day": "2021-10-31", "model": "m", "kept": {"changed": 3}, "dropped": {"changed": 1}}
     leak = {"model": "m", "facts": 3, "new": 1}
-    write_json(path, {**content, "data": {**content["data"], "newer": newer}, "leak": leak})
+    passages = {"source": "diffset-1112", "version": 1, "top_k": 5, "hash": "h", "found": {"changed": 3}}
+    write_json(path, {**content, "data": {**content["data"], "newer": newer, "retrieved": passages}, "leak": leak})
     cases = try_mutations(path, read, lambda what: reader == "inspect" or one_in(4, what))
     record_property("cases", cases)
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 
 from temporalwiki.base.errors import UsageError
+from temporalwiki.methods import checkpoint
 from temporalwiki.methods.diff import Diff
 from temporalwiki.methods.merge import Merge
 
 import tiny_models
+import tiny_training
 
 
 def test_weights_weigh_the_same_unless_told_otherwise() -> None:
@@ -57,6 +62,96 @@ def test_it_lies_between_the_two(weight: float, pairs: list[tuple[float, float]]
     Merge(weight=weight).finish(average, {"a": start})
     expected = [(1 - weight) * a + weight * b for a, b in pairs]
     assert average["a"].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+def ties(updates: list[list[float]], factors: tuple[float, float], density: float) -> list[float]:
+    """Merge updates as section 4 of the paper says: trim, elect signs, average the entries that agree."""
+    keep = int(density * len(updates[0]))
+    trimmed = []
+    for update in updates:
+        largest = sorted(range(len(update)), key=lambda i: -abs(update[i]))[:keep]
+        trimmed.append([value if i in largest else 0.0 for i, value in enumerate(update)])
+    merged = []
+    for values in zip(*trimmed, strict=True):
+        sign = 1 if sum(values) >= 0 else -1
+        agree = [factor * value for factor, value in zip(factors, values, strict=True) if value * sign > 0]
+        merged.append(sum(agree) / len(agree) if agree else 0.0)
+    return merged
+
+
+def test_ties_by_hand() -> None:
+    base = {"a": torch.tensor([10.0, 10.0, 10.0, 10.0])}
+    start = {"a": torch.tensor([14.0, 7.0, 10.5, 10.0])}  # updates: 4, -3, 0.5, 0
+    trained = {"a": torch.tensor([12.0, 15.0, 9.9, 10.0])}  # updates: 2, 5, -0.1, 0
+    Merge(how="ties", density=0.5).finish(trained, start, base)
+    assert trained["a"].tolist() == [13.0, 15.0, 10.0, 10.0]  # they agree; the larger one wins; both are trimmed
+
+
+VALUES = st.lists(st.integers(-999, 999).filter(bool).map(float), min_size=10, max_size=10, unique_by=abs)
+
+
+@given(VALUES, VALUES, st.sampled_from([0.1, 0.25, 0.5, 0.8]), st.sampled_from([0.25, 0.5, 1.0]))
+def test_ties_is_that_of_the_paper(first: list[float], second: list[float], density: float, weight: float) -> None:
+    start, trained = torch.tensor(first) + 7, torch.tensor(second) + 7
+    Merge(how="ties", density=density, weight=weight).finish(
+        {"a": trained}, {"a": start}, {"a": torch.full((10,), 7.0)}
+    )
+    expected = [7 + value for value in ties([first, second], (2 - 2 * weight, 2 * weight), density)]
+    assert trained.tolist() == pytest.approx(expected, abs=1e-4)
+
+
+def weights(folder: Path) -> dict[str, torch.Tensor]:
+    (path,) = folder.glob("*model.safetensors")
+    return dict(load_file(path))
+
+
+@pytest.mark.usefixtures("quick")
+def test_months_are_merged_onto_the_model_before_all_of_them(tmp_path: Path) -> None:
+    """``diff`` with the same seed has the weights before the merge."""
+    start: Path = tiny_training.write(tmp_path, "gpt2") / "gpt2"
+    tiny_training.train(tmp_path, "diff", start, tmp_path / "start")
+    base = before = weights(tmp_path / "start")
+    start = tmp_path / "start"
+    for month in ("1011", "1112"):
+        tiny_training.train(tmp_path, "diff", start, tmp_path / f"diff {month}")
+        tiny_training.train(tmp_path, "merge", start, tmp_path / month, "--how", "ties", "--density", 0.25)
+        after, merged = weights(tmp_path / f"diff {month}"), weights(tmp_path / month)
+        for name in ("transformer.ln_f.bias", "transformer.h.2.attn.c_proj.bias"):
+            updates = [(one[name] - base[name]).tolist() for one in (before, after)]
+            expected = base[name] + torch.tensor(ties(updates, (1.0, 1.0), 0.25))
+            torch.testing.assert_close(merged[name], expected)
+            assert not torch.equal(merged[name], before[name])
+        start, before = tmp_path / month, merged
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("how", ["average", "ties"])
+def test_an_adapter_is_trained_further_and_merged(how: str, tmp_path: Path) -> None:
+    first: Path = tiny_training.write(tmp_path, "llama") / "llama"
+    words = ("--rank", 2, "--how", how, "--density", 0.5)
+    tiny_training.train(tmp_path, "merge", first, tmp_path / "1011", *words)
+    tiny_training.train(tmp_path, "merge", tmp_path / "1011", tmp_path / "1112", *words)
+    tiny_training.train(tmp_path, "merge", tmp_path / "1011", tmp_path / "new", *words[:2], "--weight", 1)
+    before, merged, trained = (weights(tmp_path / name) for name in ("1011", "1112", "new"))
+    assert before.keys() == merged.keys()
+    assert {min(weight.shape) for weight in merged.values()} == {2}  # no more ranks than in the first month
+    for name, weight in merged.items():
+        if how == "average":
+            torch.testing.assert_close(weight, (before[name] + trained[name]) / 2)
+        else:
+            updates = [before[name].flatten().tolist(), trained[name].flatten().tolist()]
+            torch.testing.assert_close(weight.flatten(), torch.tensor(ties(updates, (1.0, 1.0), 0.5)))
+    assert checkpoint.load(str(tmp_path / "1112")).model.active_peft_config.r == 2
+
+
+def test_what_cannot_be_merged_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"no way 'tie' \(did you mean ties\?\); there are average, ties"):
+        Merge(how="tie")
+    for bad in ({"density": 0.0}, {"density": 1.0}, {"rank": -1}):
+        with pytest.raises(UsageError, match="a density between 0 and 1, and a rank of at least 0"):
+            Merge(**bad)
+    with pytest.raises(UsageError, match="use rank 0"):
+        Merge(rank=2).prepare(tiny_models.model("t5", 40), 0)
 
 
 def test_what_is_no_average_is_refused() -> None:

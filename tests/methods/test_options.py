@@ -188,6 +188,7 @@ TRAINING = {
         "optimizer": "adafactor",
     },
 }
+TRAINING["ckl-t5-large-small"] = TRAINING["ckl-t5-large"] | {"epochs": 8}
 CONTINUAL = [name for name in METHODS if name not in ("initial", "light_tuning")]
 RECADAM = {"gamma": 5000, "t0": 250, "k": 0.5}
 LORA = {"rank": 4, "alpha": 32, "dropout": 0}
@@ -202,6 +203,8 @@ OWN: dict[tuple[str, str], dict[str, Any]] = {
     ("ckl-gpt2-large", "mix_review"): {"ratio": 4, "decay": 0.7},
     ("ckl-t5-large", "mix_review"): {"ratio": 4, "decay": 0.7},
     ("ckl-t5-large", "modular"): {"scale": 0.05, "small": "google-t5/t5-small"},
+    ("ckl-t5-large-small", "modular"): {"scale": 0.05, "small": "google-t5/t5-small"},
+    ("ticlm-gpt2-large", "replay"): {"share": 0.5},
     ("smollm2-135m", "mix_review"): {"ratio": 1},
 }
 
@@ -220,14 +223,16 @@ def test_a_method_has_the_papers_constants(recipe: str, method: str) -> None:
     assert {name: made[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("recipe", [None, "temporalwiki-gpt2-large", "ckl-gpt2-large"])
-def test_light_tuning_is_one_epoch_of_small_batches_at_a_small_rate(recipe: str | None) -> None:
-    """With the recipe that the model was trained with, too: 1 epoch, learning rate 1e-5, batches of 32."""
+@pytest.mark.parametrize(
+    ("recipe", "rate"), [(None, 1e-5), ("temporalwiki-gpt2-large", 1e-5), ("ckl-gpt2-large", 1e-3)]
+)
+def test_light_tuning_is_one_epoch_of_small_batches(recipe: str | None, rate: float) -> None:
+    """With the recipe that the model was trained with, too: TemporalWiki tunes at 1e-5, CKL at 1e-3."""
     if recipe is None:
         options = from_mapping(TrainOptions, find_method("light_tuning").defaults, "here: ")
     else:
         _, options = as_trained(recipe, "light_tuning")
-    assert (options.epochs, options.batch_size, options.learning_rate) == (1, 32, 1e-5)
+    assert (options.epochs, options.batch_size, options.learning_rate) == (1, 32, rate)
 
 
 def write(folder: Path, text: str | bytes) -> str:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import warnings
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,14 +18,16 @@ from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.options import SCHEDULES, TrainOptions
 from temporalwiki.methods.trainer import linear_to_half, micro_batches, schedule
 
+import tiny_training
+
 HIGHEST = 0.5
 
 
-def rates(name: str, steps: int, warmup: float) -> list[float]:
+def rates(name: str, steps: int, warmup: float, earlier: Sequence[int] = ()) -> list[float]:
     """The learning rate of each step, and the one that stands there after the last (it is in the log)."""
     parameter = torch.nn.Parameter(torch.zeros(()))
     optimizer = torch.optim.SGD([parameter], lr=HIGHEST)
-    made = schedule(TrainOptions(schedule=name, warmup_ratio=warmup, learning_rate=HIGHEST), optimizer, steps)
+    made = schedule(TrainOptions(schedule=name, warmup_ratio=warmup, learning_rate=HIGHEST), optimizer, steps, earlier)
     found = []
     for _ in range(steps):
         found.append(optimizer.param_groups[0]["lr"])
@@ -76,6 +81,49 @@ def test_the_librarys_schedules_have_the_same_rise() -> None:
     }
     for name, shares in expected.items():
         assert rates(name, 10, 0.2) == pytest.approx([share * HIGHEST for share in shares], abs=1e-12)
+
+
+def test_wsd_rises_stays_and_falls_in_the_last_tenth() -> None:
+    shares = [*(i / 4 for i in range(4)), *[1.0] * 14, 1.0, 0.5, 0]  # 20 steps: 4 rise, 2 fall
+    assert rates("wsd", 20, 0.2) == pytest.approx([share * HIGHEST for share in shares], abs=1e-12)
+
+
+def test_the_highest_rate_of_an_autoregressive_cosine_falls_from_month_to_month() -> None:
+    """At the start of month n, a cosine over n months of equal length stands at (n - 1) / n of its way."""
+    peaks = [max(rates("cosine_ar", 40, 0.1, [40] * earlier)) / HIGHEST for earlier in range(4)]
+    assert peaks == pytest.approx([1, 0.5, (1 - 0.5) / 2, (1 - math.sqrt(0.5)) / 2], rel=1e-9)
+    first, second = rates("cosine_ar", 40, 0.1), rates("cosine_ar", 40, 0.1, [40])
+    assert first == pytest.approx(rates("cosine", 40, 0.1), abs=1e-12)
+    assert second == pytest.approx([rate / 2 for rate in first], abs=1e-12)
+    longer = max(rates("cosine_ar", 10, 0.0, [20, 10])) / HIGHEST  # months of other lengths: three quarters of the way
+    assert longer == pytest.approx((1 - math.sqrt(0.5)) / 2, rel=1e-9)
+
+
+def test_a_reciprocal_square_root_goes_on_over_months() -> None:
+    """In months of 100 steps, ten rise and ten fall. In between it is sqrt(10 / step)."""
+    months = [rates("rsqrt", 100, 0.1, [100] * earlier)[:100] for earlier in range(3)]
+    for month, found in enumerate(months):
+        expected = [HIGHEST * math.sqrt(10 / max(100 * month + step, 10)) for step in range(100)]
+        expected[:10] = [rate * step / 10 for step, rate in enumerate(expected[:10])]
+        expected[90:] = [rate * (10 - step) / 10 for step, rate in enumerate(expected[90:])]
+        assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_phase_goes_on_where_the_phases_before_it_ended(tmp_path: Path) -> None:
+    """The manifest has the steps of earlier phases; each entry of the log has the rate of its step."""
+    start: Path = tiny_training.write(tmp_path, "gpt2") / "gpt2"
+    for phase, steps in enumerate((6, 4, 5)):
+        output = tmp_path / f"phase {phase}"
+        more = ("--schedule", "rsqrt", "--warmup-ratio", 0.5, "--max-steps", steps)
+        tiny_training.train(tmp_path, "diff", start, output, *more)
+        manifest = json.loads((output / "training.json").read_text("utf-8"))
+        assert manifest.get("earlier_steps", []) == [6, 4][:phase]
+        found = [entry["learning_rate"] for entry in manifest["log"]]
+        whole = [1e-2 * math.sqrt(3 / max(sum([6, 4][:phase]) + step, 3)) for step in range(steps)]
+        rising = [rate * min(1, step / round(steps / 2)) for step, rate in enumerate(whole)]
+        assert found == pytest.approx(rising, rel=1e-6)
+        start = output
 
 
 @pytest.mark.parametrize("name", SCHEDULES)

@@ -97,11 +97,11 @@ def _points(board: Board, kept: ScoreName, changed: ScoreName) -> dict[Line, Poi
 
 def _groups(lines: Iterable[Line]) -> list[list[Line]]:
     """Group lines of one method and base that differ only in their learning rate, sorted by it."""
-    found: dict[tuple[str | None, str], list[Line]] = {}
+    found: dict[tuple[str | None, str, str], list[Line]] = {}
     for line in lines:
-        found.setdefault((line.method, line.base), []).append(line)
+        found.setdefault((line.method, line.base, line.rows[0].retrieved), []).append(line)
     groups = []
-    for (method, _), of_method in found.items():
+    for (method, _, _), of_method in found.items():
         rates = [line.learning_rate for line in of_method]
         if method is None or None in rates or len(set(rates)) < len(rates):
             groups += [[line] for line in of_method]

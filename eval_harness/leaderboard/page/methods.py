@@ -97,6 +97,8 @@ def figure(name: str, shown: Captioned, *, titled: bool = True) -> str:
 
 def _line(entry: Entry, month: Month) -> str:
     about = "" if entry.line.method not in METHOD_NAMES else METHOD_NAMES[entry.line.method][1]
+    if entry.row.retrieved:
+        about += "; reads before it answers"
     cells = [_cell(entry, column) for column in month.columns]
     heads = [column.title for column in month.columns]
     row, parameters = entry.row, ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -219,3 +220,16 @@ def test_both_papers_have_their_experiment() -> None:
     ]  # fmt: skip
     for line in ckl.lines:
         assert (line.options.batch_size, line.options.learning_rate, line.options.epochs) == (60, 1e-3, 4)
+    tasks = read_experiment("ckl-gpt2-large").tasks  # light-tuned, and scored on these two
+    assert [(task.name, task.configs) for task in tasks] == [
+        ("lama", ("invariantlama",)), ("new_questions", ("newquestions-easy",)),
+    ]  # fmt: skip
+    assert all(task.task.recorded_options()["light_tuning"] == 5000 for task in tasks)
+
+
+def test_ticlms_strongest_setting_lowers_the_rate_from_month_to_month_and_replays_half() -> None:
+    lines = {line.label: line for line in read_experiment("ticlm-gpt2-large").lines}
+    assert {label: line.options.schedule for label, line in lines.items() if line.method.trains} == {
+        "cyclic": "cosine", "autoregressive": "cosine_ar", "rsqrt": "rsqrt", "replay": "cosine_ar",
+    }  # fmt: skip
+    assert asdict(lines["replay"].method) == {"share": 0.5}

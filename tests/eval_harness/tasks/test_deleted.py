@@ -28,7 +28,7 @@ def run(
 ) -> Outcome:
     """Run the task with a model that gives the objects these scores, and with a start model that gave ``before``."""
 
-    def score_facts(model: Any, pairs: list[tuple[str, str]], what: str) -> list[FactScore | None]:
+    def score_facts(model: Any, pairs: list[tuple[str, str]], *_: Any) -> list[FactScore | None]:
         return [model.scored[label] for _, label in pairs]
 
     monkeypatch.setattr(stored_scores, "score_facts", score_facts)

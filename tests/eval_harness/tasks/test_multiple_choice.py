@@ -21,7 +21,7 @@ def run(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]], nll: dict[s
     """Run the task with a model that gives objects this NLL (None: too long)."""
     asked: list[tuple[str, str]] = []
 
-    def score_facts(model: Any, pairs: list[tuple[str, str]], what: str) -> list[FactScore | None]:
+    def score_facts(model: Any, pairs: list[tuple[str, str]], *_: Any) -> list[FactScore | None]:
         asked.extend(pairs)
         found = [nll[label] for _, label in pairs]
         return [None if value is None else FactScore(99.0, 9, value, 3, 30) for value in found]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,10 @@ from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
+from temporalwiki.eval_harness.tasks import lama
+from temporalwiki.eval_harness.tasks.lama import Lama
 from temporalwiki.eval_harness.tasks.new_questions import NewQuestions
+from temporalwiki.methods.options import TrainOptions
 
 import tiny_models
 from a_dataset import write_dataset
@@ -98,7 +103,80 @@ def test_rows_without_answers_are_refused() -> None:
         run(Canned(), [{"question": "Who?", "answrs": "Anna"}])
 
 
-@pytest.mark.parametrize("wrong", [{"max_new_tokens": 0}, {"beams": 0}])
+@dataclass
+class Tuned(Canned):
+    """A model whose light-tuned copy says something else."""
+
+    learned: list[tuple[str, str]] = field(default_factory=list)
+    options: list[TrainOptions] = field(default_factory=list)
+
+    @contextmanager
+    def tuned(self, examples: list[tuple[str, str]], options: TrainOptions, what: str) -> Iterator[Canned]:
+        self.learned += examples
+        self.options.append(options)
+        yield Canned("Bob")
+
+
+@pytest.fixture
+def tuned(monkeypatch: pytest.MonkeyPatch) -> Tuned:
+    monkeypatch.setattr(lama, "fine_tuned", Tuned.tuned)
+    return Tuned("Anna")
+
+
+ROWS = [
+    {"id": f"{name} {i}", "subject": name, "question": f"{name} {i}?", "statement": f"{name} {i} is {BLANK}.",
+     "answers": ["Bob", "Anna"]}
+    for name in ("A", "B", "C", "D") for i in range(2)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "batch"), [(NewQuestions, 8), (Lama, 32)])
+def test_questions_to_light_tune_on_are_not_scored(task: Any, batch: int, tuned: Tuned) -> None:
+    more = {"candidates": 0} if task is Lama else {}
+    found = task(light_tuning=3, **more).run(tuned, {"test": ROWS})
+    [options] = tuned.options
+    assert (options.learning_rate, options.batch_size, options.epochs) == (1e-3, batch, 1)
+    assert (options.schedule, options.warmup_ratio) == ("constant", 0)
+    assert len(tuned.learned) == 3
+    assert {answer for _, answer in tuned.learned} == {" Bob"}  # the first one
+    learned = {re.sub("Question: ", "", prompt)[0] for prompt, _ in tuned.learned}
+    scored = {item["cluster"] for item in found.items}
+    assert len(learned) == len(scored) == 2
+    assert not learned & scored  # no subject is in both
+    assert {item["answer"] for item in found.items} == {"Bob"}
+    assert set(found.scores) == {"light-tuned/test/exact_match", "light-tuned/test/f1"}
+    assert found.excluded["about a subject of light-tuning"] == 4
+    again = Tuned()
+    task(light_tuning=3, **more).run(again, {"test": ROWS[::-1]})
+    assert sorted(again.learned) == sorted(tuned.learned)  # in any order of rows
+
+
+def test_light_tuning_leaves_something_to_score(tuned: Tuned) -> None:
+    with pytest.raises(UsageError, match="light_tuning: 7 of 8 clozes leave none to score; name a lower number"):
+        NewQuestions(light_tuning=7).run(tuned, {"test": ROWS})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("task", [NewQuestions, Lama])
+def test_results_without_light_tuning_are_those_of_before_it_was_there(task: Any) -> None:
+    assert "light_tuning" not in task().recorded_options()
+    assert task(light_tuning=5).recorded_options()["light_tuning"] == 5
+
+
+@pytest.mark.parametrize("kind", tiny_models.KINDS)
+@pytest.mark.usefixtures("quick")
+def test_a_light_tuned_copy_learns_the_answers(kind: str, tmp_path: Path) -> None:
+    """The same answer to all questions: the copy gives it, and the model itself has not changed."""
+    model = CachedModel(str(tiny_models.save_talking(kind, tmp_path / kind)), tmp_path / "scores")
+    rows = [{"id": str(i), "subject": str(i), "question": f"Who {i}?", "answers": ["Easton"]} for i in range(1300)]
+    before = model.generate(["Who"], "before", 5)
+    assert not str(before[0]).startswith("E")
+    found = NewQuestions(light_tuning=1280, max_new_tokens=12).run(model, {"test": rows})
+    assert len(found.items) == 20
+    assert sum(item["answer"].startswith("Easton") for item in found.items) > 15  # T5 has not learned to end there
+    assert model.generate(["Who"], "after", 5) == before
+
+
+@pytest.mark.parametrize("wrong", [{"max_new_tokens": 0}, {"beams": 0}, {"light_tuning": -1}])
 def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
         NewQuestions(**wrong)
