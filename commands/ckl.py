@@ -60,6 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     if not name:
         return
     own = parser.add_argument_group(f"options of {name}")
+    if name in EASY:
+        own.add_argument("--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus, to leave out")
     if (options := options_of(name)) is not None:
         add_options(own, options)
     elif not name.startswith("kilt"):
@@ -165,6 +167,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
             lama=arguments.lama,
             kilt=arguments.kilt,
             news=tuple(arguments.news or ()),
+            past=tuple((arguments.past or ()) if arguments.config in EASY else ()),
             probes=tuple(arguments.probes or ()),
             review=arguments.review,
             work=work,

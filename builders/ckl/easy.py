@@ -25,15 +25,19 @@ from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
 from temporalwiki.builders.ckl.back_translation import back_translate
 from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.decontextualization import decontextualize, written
 from temporalwiki.builders.ckl.question_generation import Passage, are_answered, occurrences, occurs, questions
 from temporalwiki.builders.ckl.salient_spans import Find, finder, sentence_starts
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import READER, RULES, WRITER, OpenModel, no_models
+from temporalwiki.builders.wikipedia.novelty import folded_key
+from temporalwiki.builders.wikipedia.sentences import split_sentences
 
 # the options that name models
 MODELS = ("decontextualization", "there", "back", "questions", "reader", "closed_book")
 _CONTEXT = 4000  # characters before a sentence that the steps may read
+_PASSAGES = 5  # of the past that are compared with a sentence
 _CHARACTERS = 20  # the largest average length of a word
 
 
@@ -89,20 +93,29 @@ class Cloze(NamedTuple):
 
 
 def easy(
-    rows: Iterable[Row], options: EasyOptions, inputs: Sequence[Path] = (), open_model: OpenModel = no_models
+    rows: Iterable[Row],
+    options: EasyOptions,
+    inputs: Sequence[Path] = (),
+    open_model: OpenModel = no_models,
+    past: Sequence[Path] = (),
+    work: Path = Path("ckl.work"),
 ) -> list[Config]:
     """Return the configs newlama-easy and newquestions-easy of news rows (id, url, title, text, published).
 
     Both have the same rows: a cloze and its question. ``rows`` is read once, when the first of the two configs
     is read. At most ``options.sentences`` sentences are in memory, and the order of the rows does not matter.
-    ``inputs`` are the files of the rows. Raises InputError if a pipeline or model of the options is missing.
+    ``inputs`` are the files of the rows. ``past`` are files of an older corpus, whose sentences are left out; its
+    index is kept in ``work``. Raises InputError if a pipeline or model of the options, or the corpus, is missing.
     """
     find = finder(options.spans)
     recorded = asdict(options) | {
         step: dict(open_model(model).identity) for step in MODELS if (model := getattr(options, step)) is not None
     }
     recorded["spans"] = {"name": "rules" if options.spans == RULES else "spacy", "revision": find.key}
-    work = _Work(rows, options, find, open_model)
+    if past:
+        with build_index(past, work / "past") as index:
+            recorded["past"] = {key: index.about[key] for key in ("inputs", "documents", "passages")}
+    made = _Work(rows, options, find, open_model, past, work)
     common: dict[str, Any] = {
         "kind": "easy",
         "licences": ("other",),
@@ -113,16 +126,16 @@ def easy(
     return [
         Config(
             name="newlama-easy",
-            splits={"test": work.rows("newlama-easy")},
+            splits={"test": made.rows("newlama-easy")},
             about="a sentence of a recent news page that stands alone, with a name or date masked (CKL, Figure 4 b)",
-            counts=work.counts["newlama-easy"],
+            counts=made.counts["newlama-easy"],
             **common,
         ),
         Config(
             name="newquestions-easy",
-            splits={"test": work.rows("newquestions-easy")},
+            splits={"test": made.rows("newquestions-easy")},
             about="a question about a name or date in a sentence of a recent news page (CKL, Figure 4 b)",
-            counts=work.counts["newquestions-easy"],
+            counts=made.counts["newquestions-easy"],
             **common,
         ),
     ]
@@ -131,8 +144,17 @@ def easy(
 class _Work:
     """Computes the clozes once, for both configs."""
 
-    def __init__(self, rows: Iterable[Row], options: EasyOptions, find: Find, open_model: OpenModel) -> None:
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        options: EasyOptions,
+        find: Find,
+        open_model: OpenModel,
+        past: Sequence[Path],
+        work: Path,
+    ) -> None:
         self._rows, self._options, self._find, self._open_model = rows, options, find, open_model
+        self._past, self._work = past, work
         self.counts = {"newlama-easy": Counts(), "newquestions-easy": Counts()}
         self._found: list[Cloze] | None = None
 
@@ -146,6 +168,9 @@ class _Work:
         if self._found is None:
             counts = Counts()
             candidates = draw_sentences(self._rows, self._options, self._find, counts)
+            if self._past:
+                with build_index(self._past, self._work / "past") as index:
+                    candidates = _new(candidates, index, counts)
             self._found = make_clozes(candidates, self._options, counts, self._open_model)
             for each in self.counts.values():
                 each.read, each.dropped = counts.read, dict(counts.dropped)
@@ -175,6 +200,20 @@ def draw_sentences(rows: Iterable[Row], options: EasyOptions, find: Find, counts
                 counts.drop("not drawn: more sentences than wanted")
     counts.more["pages"] = pages
     return sorted((entry[-1] for entry in heap), key=lambda one: (one.published, one.url, one.at))
+
+
+def _new(candidates: Sequence[Drawn], past: CorpusIndex, counts: Counts) -> list[Drawn]:
+    """Return the sentences that an older corpus does not have, in any typography."""
+    new = []
+    for one in candidates:
+        sentence = one.passage.sentence
+        passages = past.search(sentence, "", _PASSAGES)
+        known = {folded_key(text) for passage in passages for text in split_sentences(passage.text, "en")}
+        if folded_key(sentence) in known:
+            counts.drop("a sentence of the past")
+        else:
+            new.append(one)
+    return new
 
 
 _QUOTE = regex.compile(r"[\"“”„«»]|(?:^|\s)['‘](?!\d0s)|[\p{L}.,!?]['’](?=\s[^\p{Ll}]|$)(?<!s['’])")

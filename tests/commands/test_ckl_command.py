@@ -65,7 +65,7 @@ def test_every_config_is_made_and_loads_by_its_name(sources: Path, run: Run, tmp
         ("invariantlama", "--lama", sources / "lama"),
         ("kilt", "--kilt", sources / "kilt"),
         ("recentnews", "--news", sources / "news.jsonl", "--small-share", "0.5"),
-        ("newlama-easy", "--news", sources / "news.jsonl"),
+        ("newlama-easy", "--news", sources / "news.jsonl", "--past", sources / "past.jsonl"),
         *((kind, "--probes", wiki) for kind in ("invariantlama", "updatedlama", "newlama")),
         ("updatedlama-1112", "--probes", wiki),
         ("newlama", "--news", sources / "news.jsonl", "--past", sources / "past.jsonl", "--review", "review"),

@@ -185,6 +185,27 @@ def test_what_the_model_under_test_knows_is_left_out(said: str | None, number: i
     assert tested.prompts == ["In what a new bridge was opened at last?"]
 
 
+@pytest.mark.parametrize(
+    ("past", "number"),
+    [
+        (PLAIN, 0),
+        ("It rained. MAYOR Anna Weber opened a new bridge, in Easton. It snowed.", 0),
+        ("Mayor Anna Weber opened an old bridge in Easton.", 1),
+        ("Nothing of the kind.", 1),
+    ],
+)
+def test_sentences_of_the_past_are_left_out(tmp_path: Path, past: str, number: int) -> None:
+    (tmp_path / "old.jsonl").write_text(json.dumps({"text": past}), "utf-8")
+    model = faithful()
+    clozes, questions = easy(
+        [page(PLAIN)], EasyOptions(), (), lambda name: model, [tmp_path / "old.jsonl"], tmp_path / "work"
+    )
+    rows, asked = list(clozes.splits["test"]), list(questions.splits["test"])
+    assert len(rows) == len(asked) == number
+    assert clozes.counts.dropped == ({} if number else {"a sentence of the past": 1})
+    assert clozes.options["past"]["documents"] == 1
+
+
 def test_the_same_cloze_twice() -> None:
     clozes, _, rows, _ = both(page(PLAIN, "https://example.org/a"), page(PLAIN, "https://example.org/a"))
     assert len(rows) == 1
