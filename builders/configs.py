@@ -47,7 +47,14 @@ _PROBES = {
     "strict": pa.bool_(),
 }
 # What only `temporalwiki ckl` asks for.
-_FACTS = {**_PROBES, "objects_before": _LABELS, "known_before": pa.bool_(), "dead": pa.bool_()}
+_FACTS = {
+    **_PROBES,
+    "objects_before": _LABELS,
+    "known_before": pa.bool_(),
+    "dead": pa.bool_(),
+    "gone_end": _TIME,
+    "newly_stated": pa.bool_(),
+}
 
 SUPPORT = ("stated", "list", "mentioned")
 DELETED = ("replaced", "ended", "removed")  # the kinds of facts that are no longer true
@@ -72,6 +79,9 @@ SPLITS: dict[str, tuple[str, ...]] = {
     "facts": ("unchanged", "changed", "deleted"),
 }
 
+
+# The split of live CKL for facts that may have changed before the interval; no model is scored on it.
+BACKFILLED = "backfilled"
 
 # What models are scored on: the beginnings of the configs' names, CKL's included.
 TEST_DATA = ("probes-", "facts-", "invariantlama", "updatedlama", "newlama", "newquestions")

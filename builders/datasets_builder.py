@@ -122,6 +122,7 @@ class CKLConfig(datasets.BuilderConfig):  # type: ignore[misc]
     lama: str = ""
     kilt: str = ""
     news: str | Sequence[str] = ()
+    past: str | Sequence[str] = ()
     probes: str | Sequence[str] = ()
     review: str = ""
     work: str = "ckl.work"
@@ -160,6 +161,7 @@ class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
             lama=Path(config.lama) if config.lama else None,
             kilt=Path(config.kilt) if config.kilt else None,
             news=_paths(config.news),
+            past=_paths(config.past),
             probes=_paths(config.probes),
             review=Path(config.review) if config.review else None,
             work=Path(config.work),
@@ -167,7 +169,7 @@ class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
             seed=config.seed,
             least_annotators=config.least_annotators,
         )
-        named = [sources.lama, sources.kilt, *sources.news, *sources.probes, sources.review]
+        named = [sources.lama, sources.kilt, *sources.news, *sources.past, *sources.probes, sources.review]
         super().__init__(
             cache_dir=cache_dir,
             dataset_name="ckl",

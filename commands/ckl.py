@@ -15,6 +15,7 @@ from temporalwiki.base.files import whole_file
 from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.ckl.build_config import (
     CONFIGS,
+    EASY,
     LAMA,
     Sources,
     build_configs,
@@ -23,7 +24,7 @@ from temporalwiki.builders.ckl.build_config import (
     options_of,
 )
 from temporalwiki.builders.ckl.config import described, write
-from temporalwiki.builders.ckl.text_model import RULES, TextModel, find_model
+from temporalwiki.builders.ckl.text_model import RULES, TextModel
 from temporalwiki.builders.dataset_folder import check_place
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.commands.build import add_folders
@@ -48,7 +49,6 @@ updatedlama and newlama as in the paper, from the decisions of people or of a ju
   temporalwiki ckl updatedlama --review review --judge MODEL                        # let a model decide
   temporalwiki ckl updatedlama --review review                                      # build from the decisions
 """
-_MODELS = ("judge", "question_model", "answer_model", "decontextualization", "there", "back", "questions")
 _CANDIDATE_OPTIONS = ("spans", "question_model", "answer_model", "per_page", "passages")
 
 
@@ -60,6 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     if not name:
         return
     own = parser.add_argument_group(f"options of {name}")
+    if name in EASY:
+        own.add_argument("--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus, to leave out")
     if (options := options_of(name)) is not None:
         add_options(own, options)
     elif not name.startswith("kilt"):
@@ -148,8 +150,8 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
         raise UsageError("--dropped writes rows of --lama; the manifest counts dropped rows of --probes")
     # what is cheap comes first: a wrong folder or model must not cost the reading of the news
     check_place(arguments.out, "CKL")
-    for model in dict.fromkeys(getattr(arguments, name, None) or RULES for name in _MODELS):
-        find_model(model, _open_model)
+    for model in _models(arguments):
+        _open_model(model)
     if arguments.review and (arguments.news or arguments.past):
         yield _candidates(arguments, work)
         if not arguments.judge:
@@ -157,7 +159,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
     if of_review.get("judge"):
         from temporalwiki.builders.ckl.judge import judge
 
-        yield f"decisions: {judge(arguments.review, find_model(arguments.judge, _open_model))}"
+        yield f"decisions: {judge(arguments.review, _judge(arguments.judge))}"
     options = options_of(arguments.config)
     with ExitStack() as stack:
         dropped = getattr(arguments, "dropped", None)
@@ -165,6 +167,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
             lama=arguments.lama,
             kilt=arguments.kilt,
             news=tuple(arguments.news or ()),
+            past=tuple((arguments.past or ()) if arguments.config in EASY else ()),
             probes=tuple(arguments.probes or ()),
             review=arguments.review,
             work=work,
@@ -206,13 +209,32 @@ def _candidates(arguments: argparse.Namespace, work: Path) -> str:
     )
 
 
+def _models(arguments: argparse.Namespace) -> Iterator[str]:
+    """Yield the models that a command needs."""
+    if getattr(arguments, "judge", None) not in (None, RULES):
+        yield arguments.judge
+    if arguments.config in EASY:
+        from temporalwiki.builders.ckl.easy import MODELS, EasyOptions
+
+        easy = given_options(EasyOptions, arguments)
+        yield from dict.fromkeys(model for name in MODELS if (model := getattr(easy, name)) is not None)
+    elif arguments.review and arguments.news and arguments.past:
+        from temporalwiki.builders.ckl.candidates import CandidateOptions
+
+        options = given_options(CandidateOptions, arguments)
+        yield from (model for model in (options.question_model, options.answer_model) if model is not None)
+
+
+def _judge(name: str) -> TextModel | None:
+    return None if name == RULES else _open_model(name)
+
+
 def _open_model(reference: str) -> TextModel:
     """Open a language model; raise InputError if it, or a package that it needs, is missing."""
     try:  # here and not above: the base install has no torch
         from temporalwiki.eval_harness.text_model import open_model
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{reference}: a model needs {error.name}, which is not installed: pip install 'temporalwiki[train]', "
-            f"or use {RULES}"
+            f"{reference}: a model needs {error.name}, which is not installed: pip install 'temporalwiki[train]'"
         ) from None
     return open_model(reference)

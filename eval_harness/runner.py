@@ -23,6 +23,7 @@ from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.terminal import say
 from temporalwiki.builders.after_cutoff import After, Filter
+from temporalwiki.builders.configs import BACKFILLED
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.interface_model import InterfaceModel
 from temporalwiki.eval_harness.leak import leak
@@ -306,12 +307,12 @@ def _read(
 ) -> dict[str, list[Row]]:
     """Return the rows of a config by split: of the splits named in ``splits``, or of all splits if it is empty.
 
-    ``newer`` drops rows first. A split with more than ``max_rows`` rows is sampled with a fixed seed. Then the limit
-    keeps the first rows.
+    BACKFILLED is never read. ``newer`` drops rows first. A split with more than ``max_rows`` rows is sampled with a
+    fixed seed. Then the limit keeps the first rows.
     """
     read = {}
     for split, rows in _splits(wanted, config).items():
-        if splits and split not in splits:
+        if split == BACKFILLED or (splits and split not in splits):
             continue
         if newer is not None:
             rows = newer(split, rows)

@@ -19,13 +19,13 @@ FIRST, SECOND = "20211001-20211101", "20211101-20211201"
 
 
 def fact(subject: str = "Norland", obj: str = "Ann Weber", **more: Any) -> dict[str, Any]:
-    """A new head of government: one who holds the office now, after Carl Ito."""
+    """A new head of government: one who took the office from Carl Ito within the interval."""
     ids = {"subject_id": "Q1", "relation_id": "P6", "object_id": "Q2", "statement_id": "Q1$a"}
     texts = {"subject": subject, "relation": "head of government", "object": obj, "title": subject, "evidence": "E."}
     row = ids | texts | {"kind": "new_object", "previous_objects": ["Carl Ito"], "page_id": 7, "page_revision_id": 8}
     row |= {"current": True, "objects": [obj], "gone_objects": ["Carl Ito"], "start_time": None, "end_time": None}
-    row |= {"aliases": [], "support": "stated", "dated": "undated", "strict": True}
-    row |= {"known_before": False, "dead": False} | more
+    row |= {"aliases": [], "support": "stated", "dated": "within", "strict": True}
+    row |= {"known_before": False, "dead": False, "gone_end": None, "newly_stated": True} | more
     return {"objects_before": row["gone_objects"]} | row
 
 
@@ -74,12 +74,19 @@ def months(folder: Path, *intervals: str) -> Path:
 
 
 def made(kind: str, *folders: Path, **options: Any) -> tuple[Config, Rows]:
-    """A config and its rows; every row that was read is accounted for."""
+    """A config and its rows of the split test."""
+    config, splits = made_splits(kind, *folders, **options)
+    return config, splits["test"]
+
+
+def made_splits(kind: str, *folders: Path, **options: Any) -> tuple[Config, dict[str, Rows]]:
+    """A config and its rows by split; every row that was read is accounted for."""
     [config] = live(kind, list(folders), **options)
-    assert list(config.splits) == ["test"]
-    rows = [dict(row) for row in config.splits["test"]]
+    assert list(config.splits) == (["test"] if kind == "invariantlama" else ["test", "backfilled"])
+    splits = {split: [dict(row) for row in rows] for split, rows in config.splits.items()}
+    rows = [row for of_split in splits.values() for row in of_split]
     counts = config.counts
     assert (counts.kept, counts.read) == (len(rows), len(rows) + sum(counts.dropped.values()))
     assert len({row["id"] for row in rows}) == len(rows)
     assert all(row.keys() == set(SCHEMAS["live"].names) for row in rows)
-    return config, rows
+    return config, splits

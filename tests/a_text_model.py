@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping, Sequence
 
 Reply = Callable[[Sequence[str], str], list[str | None]]
@@ -37,3 +38,33 @@ class ScriptedModel:
 def always(text: str | None) -> ScriptedModel:
     """Return a model that has one answer to all prompts."""
     return ScriptedModel(lambda prompts, what: [text for _ in prompts])
+
+
+def faithful(asks: Callable[[str], bool] = lambda answer: True, **said: str | None) -> ScriptedModel:
+    """Return a model that rewrites nothing, asks about the answers that it is to ask about, and knows them itself.
+
+    A question is the sentence with "what" for the answer.
+
+    ``said`` has other answers for all prompts of a step, by its name with "_" for " " and "-".
+    """
+    known: dict[str, str] = {}
+
+    def reply(prompt: str, what: str) -> str | None:
+        step = what.replace(" ", "_").replace("-", "_")
+        if step in said:
+            return said[step]
+        if step == "decontextualisation":
+            return prompt.partition("\nLast sentence: ")[2].removesuffix("\nRewritten:")
+        if step in ("translation", "back_translation"):
+            return prompt.partition("\nSentence: ")[2].removesuffix("\nTranslation:")
+        if step == "questions":
+            answer = ast.literal_eval(prompt[prompt.index("by ") + 3 : prompt.index(" according to the sentence")])
+            sentence = prompt.rpartition("\nSentence: ")[2].removesuffix("\nQuestion:")
+            question = sentence.replace(answer, "what").rstrip(".").partition("?")[0].strip() + "?"
+            known[question] = answer
+            return question if asks(answer) else None
+        if step == "round_trip":
+            return known[prompt.rpartition("\nQuestion: ")[2].removesuffix("\nAnswer:")]
+        return None
+
+    return ScriptedModel(lambda prompts, what: [reply(prompt, what) for prompt in prompts], "faithful")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from temporalwiki.builders.ckl.candidates import CandidateOptions, write_candidates
+from temporalwiki.builders.ckl.corpus_index import build_index
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.kilt import NAMES
 
-# the rules can ask about a person as the subject of a clause, and about a place at its end
+from a_text_model import faithful
+
 PLACES = ("Easton", "Weston", "Norton", "Sutton", "Milton", "Dalton", "Hilton", "Walton", "Preston", "Bolton")
 PEOPLE = ("Weber", "Lind", "Moreau", "Rossi", "Novak", "Silva", "Kim", "Okafor", "Haas", "Duarte")
 
@@ -65,6 +69,25 @@ def news() -> list[dict[str, Any]]:
             }
         )
     return rows
+
+
+def write_review(review: Path) -> None:
+    """Write candidates from the sixty pages."""
+    past = review.with_name("past_of_review")
+    past.mkdir()
+    (past / "old.jsonl").write_text(json.dumps({"title": "Easton", "text": "Easton is a town."}), "utf-8")
+    rows = [
+        {
+            "url": row["url"],
+            "title": row["title"],
+            "text": row["maintext"],
+            "published": datetime.fromisoformat(row["date_publish"]).replace(tzinfo=UTC),
+        }
+        for row in news()
+    ]
+    model = faithful()
+    with build_index([past / "old.jsonl"], past) as index:
+        write_candidates(rows, index, review, CandidateOptions(), open_model=lambda name: model)
 
 
 def decide(review: Path, annotators: tuple[str, ...] = ("ann",)) -> None:

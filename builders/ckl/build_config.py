@@ -36,6 +36,7 @@ class Sources:
     lama: Path | None = None  # LAMA's relations.jsonl and TREx/
     kilt: Path | None = None  # KILT's JSONL files
     news: tuple[Path, ...] = ()  # files or folders of WARC files, saved pages and records
+    past: tuple[Path, ...] = ()  # an older corpus, for the easy sets
     probes: tuple[Path, ...] = ()  # dataset folders of temporalwiki
     review: Path | None = None  # candidates and decisions on them
     work: Path = Path("ckl.work")  # keeps results that are costly to compute
@@ -91,6 +92,8 @@ def build_configs(name: str, sources: Sources, options: Any = None, open_model: 
     """
     check_name(name)
     check_sources(name, sources)
+    if sources.past and name not in EASY:
+        raise UsageError(f"{name}: an older corpus is left out of {' and '.join(EASY)} only")
     if options is None and (kind := options_of(name)) is not None:
         options = kind()
     if name in NEWS:
@@ -103,7 +106,7 @@ def build_configs(name: str, sources: Sources, options: Any = None, open_model: 
         from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
         news = find_news(list(sources.news), NewsOptions(), sources.work, sources.jobs)
-        return easy(news.rows(), options, news.pages.inputs, open_model)
+        return easy(news.rows(), options, news.pages.inputs, open_model, sources.past, sources.work)
     if name.startswith("kilt"):
         from temporalwiki.builders.ckl.kilt import kilt
 

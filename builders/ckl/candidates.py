@@ -34,14 +34,14 @@ from temporalwiki.builders.ckl.config import Counts
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, plain
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
-from temporalwiki.builders.ckl.text_model import RULES, OpenModel, TextModel, find_model, identity, no_models
+from temporalwiki.builders.ckl.text_model import RULES, WRITER, OpenModel, TextModel, no_models
 from temporalwiki.builders.streams import digest
 
 CANDIDATES, ABOUT, README, DECISIONS = "candidates.jsonl", "candidates.json", "README.md", "decisions"
 
 VERSION = 1  # of the candidates; recorded in their manifest
 _SENTENCE = range(6, 61)  # words
-_DRAWN = 4  # spans of a page that a question model tries, per candidate of the page; rules try all spans
+_DRAWN = 4  # spans of a page that the question model tries, per candidate of the page
 _BATCH = 4096  # spans that a model gets at once
 _CONTEXT = 1000  # characters before a sentence that a question model may read
 _SPACES = re.compile(r"\s+")
@@ -85,7 +85,7 @@ class CandidateOptions:
     """The options that decide which candidates there are."""
 
     spans: str = option(RULES, "what finds answers: rules, or a spaCy pipeline by name or folder")
-    question_model: str = option(RULES, "what writes questions: rules, or a language model by folder or Hub id")
+    question_model: str = option(WRITER, "a language model that writes questions, by folder or Hub id")
     answer_model: str | None = option(None, "a model of the past; questions that it answers correctly are left out")
     per_page: int = option(3, "largest number of candidates of a page")
     passages: int = option(5, "passages of the past that are shown with each candidate")
@@ -130,7 +130,7 @@ def write_candidates(
     review = review.resolve()
     counts = Counts()
     target = review / CANDIDATES
-    question_model = find_model(options.question_model, open_model)
+    question_model = open_model(options.question_model)
     answer_model = None if options.answer_model is None else open_model(options.answer_model)
     with only_one(review, "review"):
         content = hashlib.sha256()
@@ -191,11 +191,9 @@ def _check_decisions(review: Path, content: str) -> None:
         raise InputError(f"{decisions[0]}: has decisions on other candidates; remove it, or use another folder")
 
 
-def _recorded(
-    options: CandidateOptions, question_model: TextModel | None, answer_model: TextModel | None
-) -> dict[str, Any]:
-    recorded = {"version": VERSION, **asdict(options), "question_model": identity(question_model)}
-    return recorded if answer_model is None else {**recorded, "answer_model": identity(answer_model)}
+def _recorded(options: CandidateOptions, question_model: TextModel, answer_model: TextModel | None) -> dict[str, Any]:
+    recorded = {"version": VERSION, **asdict(options), "question_model": dict(question_model.identity)}
+    return recorded if answer_model is None else {**recorded, "answer_model": dict(answer_model.identity)}
 
 
 def _candidates(
@@ -203,7 +201,7 @@ def _candidates(
     past: CorpusIndex,
     options: CandidateOptions,
     counts: Counts,
-    question_model: TextModel | None,
+    question_model: TextModel,
     answer_model: TextModel | None,
 ) -> Iterator[Candidate]:
     seen: set[int] = set()
@@ -259,10 +257,9 @@ def _spans(rows: Iterable[Mapping[str, Any]], options: CandidateOptions, counts:
             else:
                 usable.append(span)
         drawn = sorted(usable, key=lambda span: fingerprint(options.seed, row["url"], span.statement, span.answer))
-        most = len(drawn) if options.question_model == RULES else _DRAWN * options.per_page
-        for _ in drawn[most:]:
+        for _ in drawn[_DRAWN * options.per_page :]:
             counts.drop("not drawn: enough of the page")
-        yield from drawn[:most]
+        yield from drawn[: _DRAWN * options.per_page]
 
 
 def _reason_to_drop(span: _Span) -> str | None:
@@ -293,7 +290,7 @@ def _batches(spans: Iterator[_Span]) -> Iterator[list[_Span]]:
 
 
 def _questions(
-    batch: list[_Span], options: CandidateOptions, counts: Counts, model: TextModel | None
+    batch: list[_Span], options: CandidateOptions, counts: Counts, model: TextModel
 ) -> Iterator[tuple[_Span, str]]:
     """Yield spans, in the order of ``batch``, with their questions: one per sentence, a limited number per page."""
     from temporalwiki.builders.ckl.question_generation import Passage, questions

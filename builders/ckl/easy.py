@@ -1,8 +1,8 @@
 """NewLAMA-Easy and NewQuestions-Easy: clozes and questions from recent sentences, without annotators.
 
-This is the automatic part of CKL's Figure 4 (b). The answer is a name or date in a sentence. The sentence is rewritten
-so that it can be understood without its page (decontextualisation) and paraphrased (back-translation). The answer must
-survive both steps. It is then masked, and a question about it is generated.
+This is the automatic part of CKL's Figure 4 (b). The answer is a name or date in a sentence. Models rewrite the
+sentence so that it can be understood without its page (decontextualisation), paraphrase it (back-translation) and ask
+a question. The answer must survive each step, and another model must find it again with the question.
 """
 
 from __future__ import annotations
@@ -10,33 +10,34 @@ from __future__ import annotations
 import hashlib
 import heapq
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import regex
 
 from temporalwiki.base.errors import UsageError
+from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
 from temporalwiki.builders.ckl.back_translation import back_translate
 from temporalwiki.builders.ckl.config import Config, Counts, Row
-from temporalwiki.builders.ckl.decontextualization import decontextualize, full_name, opening, written
-from temporalwiki.builders.ckl.question_generation import (
-    Passage,
-    by_rules,
-    finite_verbs,
-    occurrences,
-    occurs,
-    questions,
-)
+from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
+from temporalwiki.builders.ckl.decontextualization import decontextualize, written
+from temporalwiki.builders.ckl.question_generation import Passage, are_answered, occurrences, occurs, questions
 from temporalwiki.builders.ckl.salient_spans import Find, finder, sentence_starts
 from temporalwiki.builders.ckl.templates import SENTINEL
-from temporalwiki.builders.ckl.text_model import RULES, OpenModel, find_model, identity, no_models
+from temporalwiki.builders.ckl.text_model import READER, RULES, WRITER, OpenModel, no_models
+from temporalwiki.builders.wikipedia.novelty import folded_key
+from temporalwiki.builders.wikipedia.sentences import split_sentences
 
+# the options that name models
+MODELS = ("decontextualization", "there", "back", "questions", "reader", "closed_book")
 _CONTEXT = 4000  # characters before a sentence that the steps may read
+_PASSAGES = 5  # of the past that are compared with a sentence
 _CHARACTERS = 20  # the largest average length of a word
 
 
@@ -45,12 +46,12 @@ class EasyOptions:
     """The options that decide which sentences become rows, and how the rows are worded."""
 
     spans: str = option(RULES, "what finds names and dates: rules, or a spaCy pipeline (name or folder)")
-    decontextualization: str = option(
-        RULES, "what rewrites sentences to be understood without their page: rules, or a model (folder or Hub id)"
-    )
-    there: str = option(RULES, "what translates into another language: rules (no translation), or a model")
-    back: str = option(RULES, "what translates back: rules, or a model")
-    questions: str = option(RULES, "what writes questions: rules, or a model (folder or Hub id)")
+    decontextualization: str = option(WRITER, "a model that rewrites sentences to be understood without their page")
+    there: str = option(WRITER, "a model that translates into another language")
+    back: str = option(WRITER, "a model that translates back")
+    questions: str = option(WRITER, "a model that writes questions")
+    reader: str = option(READER, "another model, which must find the answer with the question and the sentence")
+    closed_book: str | None = option(None, "a model to test; questions that it answers without a text are left out")
     least_words: int = option(8, "words of the shortest sentence")
     most_words: int = option(50, "words of the longest sentence")
     per_page: int = option(3, "largest number of sentences per page")
@@ -75,101 +76,103 @@ class Drawn(NamedTuple):
     at: int  # its place in the page, in characters
     published: datetime
     passage: Passage
-    askable: bool = False  # the rules have a question for it as it stands
 
 
-@dataclass
-class Cloze:
+class Cloze(NamedTuple):
     """A sentence that passed all checks, with its question."""
 
     candidate: Drawn
-    statement: str
-    question: str | None
-    why_none: str | None  # the reason for a missing question
+    passage: Passage  # the rewritten sentence
+    question: str
+
+    @property
+    def statement(self) -> str:
+        """The rewritten sentence with a sentinel for the answer."""
+        sentence, answer, start, *_ = self.passage
+        return f"{sentence[:start]}{SENTINEL}{sentence[start + len(answer) :]}"
 
 
 def easy(
-    rows: Iterable[Row], options: EasyOptions, inputs: Sequence[Path] = (), open_model: OpenModel = no_models
+    rows: Iterable[Row],
+    options: EasyOptions,
+    inputs: Sequence[Path] = (),
+    open_model: OpenModel = no_models,
+    past: Sequence[Path] = (),
+    work: Path = Path("ckl.work"),
 ) -> list[Config]:
     """Return the configs newlama-easy and newquestions-easy of news rows (id, url, title, text, published).
 
-    The rows of both have a cloze and its question. newlama-easy has all clozes, some with a null question;
-    newquestions-easy has those with a question. ``rows`` is read once, when the first of the two configs
+    Both have the same rows: a cloze and its question. ``rows`` is read once, when the first of the two configs
     is read. At most ``options.sentences`` sentences are in memory, and the order of the rows does not matter.
-    ``inputs`` are the files of the rows. Raises InputError if a pipeline or model of the options is missing, and
-    UsageError for only one model of back-translation.
+    ``inputs`` are the files of the rows. ``past`` are files of an older corpus, whose sentences are left out; its
+    index is kept in ``work``. Raises InputError if a pipeline or model of the options, or the corpus, is missing.
     """
-    named = {step: getattr(options, step) for step in ("decontextualization", "there", "back", "questions")}
-    if (options.there == RULES) != (options.back == RULES):
-        raise UsageError("back-translation needs two models, there and back, or none")
     find = finder(options.spans)
-    recorded = asdict(options) | {step: identity(find_model(model, open_model)) for step, model in named.items()}
+    recorded = asdict(options) | {
+        step: dict(open_model(model).identity) for step in MODELS if (model := getattr(options, step)) is not None
+    }
     recorded["spans"] = {"name": "rules" if options.spans == RULES else "spacy", "revision": find.key}
-    work = _Work(rows, options, find, open_model)
+    if past:
+        with build_index(past, work / "past") as index:
+            recorded["past"] = {key: index.about[key] for key in ("inputs", "documents", "passages")}
+    made = _Work(rows, options, find, open_model, past, work)
     common: dict[str, Any] = {
         "kind": "easy",
         "licences": ("other",),
         "source": "news pages; their texts belong to their publishers",
         "inputs": list(inputs),
         "options": recorded,
-        "warnings": _warnings(named, options.spans),
     }
     return [
         Config(
             name="newlama-easy",
-            splits={"test": work.clozes()},
+            splits={"test": made.rows("newlama-easy")},
             about="a sentence of a recent news page that stands alone, with a name or date masked (CKL, Figure 4 b)",
-            counts=work.counts["newlama-easy"],
+            counts=made.counts["newlama-easy"],
             **common,
         ),
         Config(
             name="newquestions-easy",
-            splits={"test": work.questions()},
+            splits={"test": made.rows("newquestions-easy")},
             about="a question about a name or date in a sentence of a recent news page (CKL, Figure 4 b)",
-            counts=work.counts["newquestions-easy"],
+            counts=made.counts["newquestions-easy"],
             **common,
         ),
     ]
 
 
-def _warnings(named: Mapping[str, str], spans: str) -> list[str]:
-    by_rules = [step for step, model in {**named, "spans": spans}.items() if model == RULES]
-    if not by_rules:
-        return []
-    return [f"made by rules, which are coarse: {', '.join(by_rules)}; models for them are better (see the options)"]
-
-
 class _Work:
     """Computes the clozes once, for both configs."""
 
-    def __init__(self, rows: Iterable[Row], options: EasyOptions, find: Find, open_model: OpenModel) -> None:
+    def __init__(
+        self,
+        rows: Iterable[Row],
+        options: EasyOptions,
+        find: Find,
+        open_model: OpenModel,
+        past: Sequence[Path],
+        work: Path,
+    ) -> None:
         self._rows, self._options, self._find, self._open_model = rows, options, find, open_model
+        self._past, self._work = past, work
         self.counts = {"newlama-easy": Counts(), "newquestions-easy": Counts()}
         self._found: list[Cloze] | None = None
 
-    def clozes(self) -> Iterator[Row]:
-        """Yield the rows of newlama-easy."""
-        counts = self.counts["newlama-easy"]
+    def rows(self, config: str) -> Iterator[Row]:
+        """Yield the rows of a config."""
         for one in self._clozes():
-            counts.kept += 1
+            self.counts[config].kept += 1
             yield _row(one)
-
-    def questions(self) -> Iterator[Row]:
-        """Yield the rows of newquestions-easy."""
-        counts = self.counts["newquestions-easy"]
-        for one in self._clozes():
-            if one.question is None:
-                counts.drop(str(one.why_none))
-            else:
-                counts.kept += 1
-                yield _row(one)
 
     def _clozes(self) -> list[Cloze]:
         if self._found is None:
             counts = Counts()
             candidates = draw_sentences(self._rows, self._options, self._find, counts)
+            if self._past:
+                with build_index(self._past, self._work / "past") as index:
+                    candidates = _new(candidates, index, counts)
             self._found = make_clozes(candidates, self._options, counts, self._open_model)
-            for each in self.counts.values():  # up to here both configs drop the same sentences
+            for each in self.counts.values():
                 each.read, each.dropped = counts.read, dict(counts.dropped)
                 each.more |= counts.more
         return self._found
@@ -178,19 +181,17 @@ class _Work:
 def draw_sentences(rows: Iterable[Row], options: EasyOptions, find: Find, counts: Counts) -> list[Drawn]:
     """Return usable sentences, each with one answer, in the order of publishing.
 
-    From each page, sentences that probably give a question are taken first, then sentences for clozes. The
-    seed then draws ``options.sentences`` of all pages. ``counts`` counts all sentences, and the dropped ones by
-    reason.
+    The seed draws ``options.per_page`` of each page, and ``options.sentences`` of these. ``counts`` counts all
+    sentences, and the dropped ones by reason.
     """
     heap: list[tuple[int, str, int, Drawn]] = []  # the last one in the order of the seed is on top
     pages = 0
     for row in rows:
         pages += 1
-        of_page = list(_of_page(row, options, find, counts))
-        best = _best(of_page, options)
-        for _ in of_page[len(best) :]:
+        of_page = sorted(_of_page(row, options, find, counts), key=attrgetter("draw", "at"))
+        for _ in of_page[options.per_page :]:
             counts.drop("more of its page than wanted")
-        for one in best:
+        for one in of_page[: options.per_page]:
             entry = (-int.from_bytes(one.draw, "big"), one.url, one.at, one)
             if len(heap) < options.sentences:
                 heapq.heappush(heap, entry)
@@ -199,6 +200,20 @@ def draw_sentences(rows: Iterable[Row], options: EasyOptions, find: Find, counts
                 counts.drop("not drawn: more sentences than wanted")
     counts.more["pages"] = pages
     return sorted((entry[-1] for entry in heap), key=lambda one: (one.published, one.url, one.at))
+
+
+def _new(candidates: Sequence[Drawn], past: CorpusIndex, counts: Counts) -> list[Drawn]:
+    """Return the sentences that an older corpus does not have, in any typography."""
+    new = []
+    for one in candidates:
+        sentence = one.passage.sentence
+        passages = past.search(sentence, "", _PASSAGES)
+        known = {folded_key(text) for passage in passages for text in split_sentences(passage.text, "en")}
+        if folded_key(sentence) in known:
+            counts.drop("a sentence of the past")
+        else:
+            new.append(one)
+    return new
 
 
 _QUOTE = regex.compile(r"[\"“”„«»]|(?:^|\s)['‘](?!\d0s)|[\p{L}.,!?]['’](?=\s[^\p{Ll}]|$)(?<!s['’])")
@@ -232,8 +247,7 @@ def _of_page(row: Row, options: EasyOptions, find: Find, counts: Counts) -> Iter
         end = start + len(sentence)
         of_sentence = spans[bisect_left(spans, (start, 0)) : bisect_left(spans, (end, 0))]
         inside = [(a - start, b - start) for a, b in of_sentence if b <= end]
-        cut = opening(sentence)
-        usable = [(a, b) for a, b in inside if a >= cut and _is_whole_word(sentence, a, b)]
+        usable = [(a, b) for a, b in inside if _is_whole_word(sentence, a, b)]
         usable = [(a, b) for a, b in usable if occurrences(sentence[a:b], sentence) == 1]
         if not usable:
             reason = "no name or date that stands once, as a word of its own"
@@ -241,40 +255,9 @@ def _of_page(row: Row, options: EasyOptions, find: Find, counts: Counts) -> Iter
             continue
         before = text[max(0, start - _CONTEXT) : start]
         passages = [Passage(sentence, sentence[a:b], a, title, before, published) for a, b in usable]
-        askable = []
-        if options.questions == RULES:  # they have few questions: prefer the spans that have one
-            askable = [one for one in passages if by_rules(_without_opening(one, cut))]
-        passages = askable or passages
         key = hashlib.blake2b(f"{url}\0{sentence}".encode("utf-8", "surrogatepass"), key=b"%d" % options.seed).digest()
         chosen = passages[int.from_bytes(key[16:24], "big") % len(passages)]
-        yield Drawn(key[:16], url, start, published, chosen, bool(askable))
-
-
-def _best(of_page: Iterable[Drawn], options: EasyOptions) -> list[Drawn]:
-    """Return the sentences of a page to use: sentences for questions first, then sentences for clozes.
-
-    The rules are tried until there are enough sentences. Models would be too slow for every sentence of the news:
-    this function assumes that they change nothing.
-    """
-    ordered = sorted(of_page, key=lambda one: (not one.askable, one.draw))
-    if options.decontextualization != RULES:
-        return ordered[: options.per_page]
-    only_rules = replace(options, there=RULES, back=RULES, questions=RULES)
-    asked: list[Drawn] = []
-    clozes: list[Drawn] = []
-    failed: list[Drawn] = []
-    for one in ordered:
-        if len(asked) + (0 if one.askable else len(clozes)) >= options.per_page:
-            break
-        found = make_clozes([one], only_rules, Counts())
-        (failed if not found else asked if one.askable and found[0].question else clozes).append(one)
-    return [*asked, *clozes, *failed][: options.per_page]
-
-
-def _without_opening(passage: Passage, cut: int) -> Passage:
-    """Return a passage without the first characters of its sentence."""
-    sentence = passage.sentence[cut : cut + 1].upper() + passage.sentence[cut + 1 :]
-    return passage._replace(sentence=sentence, start=passage.start - cut)
+        yield Drawn(key[:16], url, start, published, chosen)
 
 
 def _reason_to_drop(sentence: str, options: EasyOptions) -> str | None:
@@ -298,10 +281,6 @@ def _reason_to_drop(sentence: str, options: EasyOptions) -> str | None:
         return "does not begin with a capital letter"
     if _LIST.search(sentence) or sentence.count("(") != sentence.count(")"):
         return "is a list or a caption by its marks"
-    if not finite_verbs(words) and not any(
-        a[0].isupper() and b.islower() and b.endswith("s") for a, b in pairwise(words)
-    ):
-        return "no verb"
     return None
 
 
@@ -316,50 +295,66 @@ def make_clozes(
     """Return the clozes of sentences, in order; ``counts`` counts dropped sentences by reason."""
     # each step opens its own model, so that no more models than needed are in memory
     passages = [one.passage for one in candidates]
-    rewritten = decontextualize(passages, find_model(options.decontextualization, open_model))
+    rewritten = decontextualize(passages, open_model(options.decontextualization))
     clear = []
     for one, text in zip(candidates, rewritten, strict=True):
         if text is None:
             counts.drop("cannot stand alone")
         elif reason := _lost(text, one.passage.answer, "decontextualisation"):
             counts.drop(reason)
-        elif options.decontextualization != RULES and _invented(text, _known(one.passage)):
+        elif _invented(text, _known(one.passage)):
             counts.drop("names or numbers after decontextualisation that the text does not have")
         else:
             clear.append((one, text))
-    there, back = (find_model(model, open_model) for model in (options.there, options.back))
+    there, back = open_model(options.there), open_model(options.back)
     paraphrased = back_translate([text for _, text in clear], there, back)
     del there, back
-    clozes: list[tuple[Drawn, Passage, str]] = []
-    seen: set[str] = set()
+    found: list[tuple[Drawn, Passage]] = []
     for (one, before), text in zip(clear, paraphrased, strict=True):
         answer = one.passage.answer
         if text is None:
             counts.drop("not translated")
         elif (reason := _lost(text, answer, "back-translation")) or (reason := _reason_to_drop(text, options)):
             counts.drop(reason)
-        elif options.there != RULES and (_invented(text, before) or _invented(before, text)):
+        elif _invented(text, before) or _invented(before, text):
             counts.drop("other names or numbers after back-translation")
-        else:
-            at = text.index(answer)  # _lost has checked that it occurs once
-            statement = f"{text[:at]}{SENTINEL}{text[at + len(answer) :]}"
-            if statement in seen:
-                counts.drop("the same cloze as another sentence's")
-                continue
-            seen.add(statement)
-            clozes.append((one, one.passage._replace(sentence=text, start=at), statement))
-    asked = questions([passage for _, passage, _ in clozes], find_model(options.questions, open_model))
-    found = []
-    for (one, passage, statement), question in zip(clozes, asked, strict=True):
-        why = None
+        else:  # _lost has checked that the answer occurs once
+            found.append((one, one.passage._replace(sentence=text, start=text.index(answer))))
+    asked = questions([passage for _, passage in found], open_model(options.questions))
+    clozes: dict[str, Cloze] = {}
+    for (one, passage), question in zip(found, asked, strict=True):
         if question is None:
-            why = "no question"
+            counts.drop("no question")
         elif occurs(passage.answer, question):
-            question, why = None, "the question holds the answer"
+            counts.drop("the question holds the answer")
         elif _STRANGE.search(question):
-            question, why = None, "the question holds an address, a mark-up or control character"
-        found.append(Cloze(one, statement, question, why))
-    return found
+            counts.drop("the question holds an address, a mark-up or control character")
+        elif (cloze := Cloze(one, passage, question)).statement in clozes:
+            counts.drop("the same cloze as another sentence's")
+        else:
+            clozes[cloze.statement] = cloze
+    return _checked(list(clozes.values()), options, counts, open_model)
+
+
+def _checked(clozes: list[Cloze], options: EasyOptions, counts: Counts, open_model: OpenModel) -> list[Cloze]:
+    """Return the clozes whose question leads back to the answer, with the sentence but not without it."""
+    passages, asked = [one.passage for one in clozes], [one.question for one in clozes]
+    found = []
+    for one, answered in zip(clozes, are_answered(passages, asked, open_model(options.reader)), strict=True):
+        if answered:
+            found.append(one)
+        else:
+            counts.drop("the reader does not answer the question with the answer")
+    if options.closed_book is None:
+        return found
+    said = open_model(options.closed_book).closed_book([one.question for one in found], "closed book")
+    unknown = []
+    for one, answer in zip(found, said, strict=True):
+        if normalize(answer or "") == normalize(one.passage.answer):
+            counts.drop("the model under test knows the answer")
+        else:
+            unknown.append(one)
+    return unknown
 
 
 def _lost(text: str, answer: str, step: str) -> str | None:
@@ -391,13 +386,12 @@ def _invented(text: str, known: str) -> bool:
 
 def _row(one: Cloze) -> Row:
     candidate, passage = one.candidate, one.candidate.passage
-    full = full_name(passage.answer, f"{passage.title}\n{passage.context}", passage.sentence)
     name = hashlib.blake2b(f"{candidate.url}\0{one.statement}".encode("utf-8", "surrogatepass"), digest_size=8)
     return {
         "id": name.hexdigest(),
         "statement": one.statement,
         "question": one.question,
-        "answers": [passage.answer] if full is None else [passage.answer, full],
+        "answers": [passage.answer],
         "evidence": passage.sentence,
         "title": passage.title,
         "url": candidate.url,

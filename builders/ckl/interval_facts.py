@@ -42,7 +42,7 @@ class Facts:
                 _check_rows(path, db)
 
 
-_NEVER_NULL = [name for name in SCHEMAS["facts"].names if name not in ("start_time", "end_time")]
+_NEVER_NULL = [name for name in SCHEMAS["facts"].names if name not in ("start_time", "end_time", "gone_end")]
 _IDS = {"subject_id": "Q", "relation_id": "P", "object_id": "Q"}
 _LISTS = ("objects", "aliases", "objects_before", "gone_objects")
 _SOUND = " AND ".join(

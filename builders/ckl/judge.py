@@ -30,7 +30,7 @@ from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
-VERSION = 1  # of the prompts and of how answers are read
+VERSION = 2  # of the prompts, of how answers are read, and of the rules
 _AT_ONCE = 256  # candidates between two writes
 _SHOWN = 3  # passages that a model reads; more may not fit into its context
 _ANSWER_TOKENS = 24
@@ -93,7 +93,8 @@ def _decide_by_rules(candidates: Sequence[Candidate]) -> list[Decision]:
     The question counts as valid if it ends with a question mark, and the answer as right if the sentence has it. The
     past said the same if two sentences of a passage have the answer, the statement's other names and numbers and two
     thirds of its words, or if a sentence is the statement with another spelling of the answer. It said something else
-    if a sentence is the statement with another answer.
+    if a sentence is the statement with another answer. If no rule finds an answer of the past, the candidate stays
+    undecided: the past may have said it in other words.
     """
     return [_decision_by_rules(candidate) for candidate in candidates]
 
@@ -113,7 +114,7 @@ def _decision_by_rules(candidate: Candidate) -> Decision:
                 return Decision(candidate.id, True, True, "same", old_evidence=passage.id)
             if other:
                 return Decision(candidate.id, True, True, "other", [other], old_evidence=sentence)
-    return Decision(candidate.id, valid=True, answer_right=True, past="none")
+    return Decision(candidate.id, valid=None, note="past: nothing found")
 
 
 def _says(candidate: Candidate, passage: Past) -> bool:

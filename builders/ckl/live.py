@@ -8,6 +8,7 @@ Appendix B) asks the same about facts that a crowd found in the news of one year
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 import secrets
 import shutil
@@ -22,12 +23,14 @@ import pyarrow as pa
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
+from temporalwiki.builders.ckl.change import SHOWN_BY, shown_by
 from temporalwiki.builders.ckl.config import Config, Counts
 from temporalwiki.builders.ckl.eligibility import distinct, other_names, reason_to_drop, right_answers, wrong_answers
 from temporalwiki.builders.ckl.interval_facts import Facts, consecutive, of_interval, read_facts
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.ckl.templates import find_template, one_line, unsafe_label
+from temporalwiki.builders.ckl.templates import Template, find_template, one_line, unsafe_label
+from temporalwiki.builders.configs import BACKFILLED
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.sql import database, rows_of, run_script
 from temporalwiki.builders.wikidata import probes
@@ -39,8 +42,10 @@ MEMORY = 1 << 30  # bytes that DuckDB may use; it puts the rest on disk
 
 _ABOUT = {
     "updatedlama": "a fact whose object was replaced within the interval, as a cloze and a question, with what is "
-    "right at the later snapshot and what was right at the earlier one",
-    "newlama": "a fact of a subject or a relation that the earlier snapshot did not have, as a cloze and a question",
+    "right at the later snapshot and what was right at the earlier one; `backfilled`: nothing shows that it was "
+    "replaced then",
+    "newlama": "a fact that became true within the interval, of a subject or a relation that the earlier snapshot did "
+    "not have, as a cloze and a question; `backfilled`: nothing shows that it became true then",
     "invariantlama": "a fact of one of InvariantLAMA's 28 relations that no interval changed, as cloze and question",
 }
 _SOURCE = (
@@ -83,16 +88,18 @@ def live(
         for facts in chain:
             facts.check(db)
     counts = Counts()
+    splits: dict[str, Iterator[Row]]
     if kind == "invariantlama":
-        rows = _unchanged(chain, templates, seed, counts, work)
+        splits = {"test": _unchanged(chain, templates, seed, counts, work)}
     else:
-        rows = _changed(kind, chain[0], templates, seed, counts, work)
+        changed = _Changed(kind, chain[0], templates, seed, counts, work)
+        splits = {split: changed.rows(split) for split in ("test", BACKFILLED)}
     return [
         Config(
             name=f"{kind}-{whole.name}",
             short_name=f"{kind}-{whole.short_name}",
             kind="live",
-            splits={"test": rows},
+            splits=splits,
             about=_ABOUT[kind],
             licences=("cc0-1.0", "cc-by-sa-4.0", *(["cc-by-nc-4.0"] if templates else [])),
             source=_SOURCE + (_LAMA_WORDS if templates else _OWN_WORDS),
@@ -175,30 +182,66 @@ _CHECKED = (
     "subject", "relation", "object", "subject_id", "relation_id", "kind", "title", "current", "objects",
     "objects_before", "gone_objects", "known_before", "dead",
 )  # fmt: skip
+_CHANGE = (*_CHECKED, "dated", "start_time", "end_time", "gone_end", "newly_stated", "evidence")
 _Place = tuple[int, int]
 
 
-def _changed(
-    kind: str, facts: Facts, templates: Mapping[str, str] | None, seed: int, counts: Counts, work: Path | None
-) -> Iterator[Row]:
-    """Yield the rows of updatedlama or newlama, by subject and relation."""
-    with _scratch(work) as db:
-        _create_view(db, "everything", facts.files())
-        _create_view(db, "asked", facts.files("changed"))
+class _Changed:
+    """The rows of updatedlama or newlama. All facts are checked once, when the first split is read."""
+
+    def __init__(
+        self,
+        kind: str,
+        facts: Facts,
+        templates: Mapping[str, str] | None,
+        seed: int,
+        counts: Counts,
+        work: Path | None,
+    ) -> None:
+        self._kind, self._facts, self._templates = kind, facts, templates
+        self._seed, self._counts, self._work = seed, counts, work
+        self._places: dict[str, list[_Place]] | None = None
+
+    def rows(self, split: str) -> Iterator[Row]:
+        """Yield the rows of a split, by subject and relation."""
+        with _scratch(self._work) as db:
+            _create_view(db, "everything", self._facts.files())
+            _create_view(db, "asked", self._facts.files("changed"))
+            if self._places is None:
+                self._places = self._chosen(db)
+            yield from _finished(
+                db, self._places[split], self._templates, self._seed, self._counts, self._facts.interval
+            )
+
+    def _chosen(self, db: duckdb.DuckDBPyConnection) -> dict[str, list[_Place]]:
+        """Return the places of the rows of each split, under the caps."""
         db.execute(f"CREATE TEMP TABLE candidates AS SELECT {_PLACE}, s, p, o, label FROM asked")
         db.execute(_SHARED_LABELS)
-        good: list[_Place] = []
-        good_facts: list[probes.Fact] = []
-        for row, reason in _checked(_candidates(db, "c.s, c.p, statement_id, c.o"), kind, templates, counts):
-            counts.read += 1
+        good: dict[str, list[tuple[_Place, probes.Fact]]] = {"test": [], BACKFILLED: []}
+        rows = self._best_first(_candidates(db, "c.s, c.p, statement_id, c.o", columns=_CHANGE))
+        for row, reason in _checked(rows, self._kind, self._templates, self._counts):
+            self._counts.read += 1
             if reason is None:
-                good.append(_place(row))
-                good_facts.append(probes.Fact(row["s"], row["p"], row["o"]))
+                split = "test" if self._shown_by(row) in SHOWN_BY else BACKFILLED
+                good[split].append((_place(row), probes.Fact(row["s"], row["p"], row["o"])))
             else:
-                counts.drop(reason)
-        selection = probes.cap(good_facts, seed, probes.CAPS)
-        counts.dropped |= selection.dropped
-        yield from _finished(db, [good[position] for position in selection.kept], templates, seed, counts)
+                self._counts.drop(reason)
+        places = {}
+        for split, of_split in good.items():
+            selection = probes.cap([fact for _, fact in of_split], self._seed, probes.CAPS)
+            for reason, number in selection.dropped.items():
+                self._counts.dropped[reason] = self._counts.dropped.get(reason, 0) + number
+            places[split] = [of_split[position][0] for position in selection.kept]
+        return places
+
+    def _best_first(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yield rows that changed within the interval before other rows of their subject and relation."""
+        for _, of_relation in itertools.groupby(rows, key=lambda row: (row["s"], row["p"])):
+            yield from sorted(of_relation, key=lambda row: self._shown_by(row) not in SHOWN_BY)
+
+    def _shown_by(self, row: Row) -> str:
+        template = find_template(row["relation_id"], row["relation"], self._templates)
+        return "" if template is None else shown_by(row, template, self._facts.interval)
 
 
 # Why a single unchanged fact is not invariant, or null.
@@ -325,13 +368,15 @@ def _create_view(db: duckdb.DuckDBPyConnection, view: str, files: list[Path]) ->
     )
 
 
-def _candidates(db: duckdb.DuckDBPyConnection, order: str, part: str = "") -> Iterator[Row]:
+def _candidates(
+    db: duckdb.DuckDBPyConnection, order: str, part: str = "", columns: Sequence[str] = _CHECKED
+) -> Iterator[Row]:
     """Yield the candidates, or a part of them, in an order."""
-    columns = ", ".join(f"f.{name}" for name in _CHECKED)
+    selected = ", ".join(f"f.{name}" for name in columns)
     places = ", ".join(f"c.{name.strip()}" for name in _PLACE.split(","))
     return _rows(
         db,
-        f"SELECT {columns}, {places}, c.s, c.p, c.o, shared.label IS NOT NULL AS ambiguous "
+        f"SELECT {selected}, {places}, c.s, c.p, c.o, shared.label IS NOT NULL AS ambiguous "
         f"FROM candidates c {part} JOIN asked f USING ({_PLACE}) "
         f"LEFT JOIN shared_labels shared ON shared.p = c.p AND shared.label = c.label ORDER BY {order}",
     )
@@ -354,8 +399,9 @@ def _finished(
     templates: Mapping[str, str] | None,
     seed: int,
     counts: Counts,
+    interval: Interval | None = None,
 ) -> Iterator[Row]:
-    """Yield the rows of the facts at some places, by subject and relation."""
+    """Yield the rows of the facts at some places, by subject and relation; with an interval, of changed facts."""
     file, row_number = (pa.array([place[i] for place in places], pa.int64()) for i in (0, 1))
     db.register("kept", pa.table({"file_index": file, "file_row_number": row_number}))
     pool: dict[int, list[str]] = {}
@@ -363,7 +409,15 @@ def _finished(
         if not unsafe_label(one_line(label)):
             pool.setdefault(p, []).append(one_line(label))
     for row in _rows(db, f"SELECT f.* FROM asked f JOIN kept USING ({_PLACE}) ORDER BY s, p"):
-        yield _row(row, pool.get(row["p"], []), templates, counts)
+        template = find_template(row["relation_id"], row["relation"], templates)
+        assert template is not None
+        shown = None if interval is None else shown_by(row, template, interval)
+        counts.kept += 1
+        for name, key in (("kept_by_relation", row["relation_id"]), ("kept_by_change", shown)):
+            if key is not None:
+                by = counts.more.setdefault(name, {})
+                by[key] = by.get(key, 0) + 1
+        yield _row(row, pool.get(row["p"], []), template, shown)
 
 
 def _place(row: Row) -> _Place:
@@ -400,13 +454,9 @@ def _checked(
         yield row, reason
 
 
-def _row(row: Row, objects: Sequence[str], templates: Mapping[str, str] | None, counts: Counts) -> Row:
-    template = find_template(row["relation_id"], row["relation"], templates)
-    assert template is not None
-    counts.kept += 1
-    by_relation = counts.more.setdefault("kept_by_relation", {})
-    by_relation[row["relation_id"]] = by_relation.get(row["relation_id"], 0) + 1
+def _row(row: Row, objects: Sequence[str], template: Template, shown: str | None) -> Row:
     return {name: row[name] for name in SCHEMAS["live"].names if name in row} | {
+        "shown_by": shown,
         "id": f"{row['subject_id']}-{row['relation_id']}",
         "statement": template.statement(row["subject"]),
         "question": template.ask(row["subject"]),

@@ -32,6 +32,8 @@ _LIVE = {
     "candidates": _TEXTS,  # wrong answers, to rank together with the right ones: objects of the same relation
     "template": pa.string(),
     "kind": pa.string(),  # new_subject, new_relation, new_object or unchanged
+    # What shows the change within the interval, or, in the split backfilled, why nothing does; null in invariantlama
+    "shown_by": pa.string(),
     "start_time": _TIME,  # of the object, if Wikidata has it: P580 and P582
     "end_time": _TIME,
     "evidence": pa.string(),  # the sentence with the object, of the diffset or of an unchanged article

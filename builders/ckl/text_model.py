@@ -7,8 +7,9 @@ from typing import Protocol
 
 from temporalwiki.base.errors import UsageError
 
-RULES = "rules"  # the name that options give to a step without a model
-_RULES_VERSION = 2
+RULES = "rules"  # the name of the judge and of the finder of spans that use no model
+WRITER = "Qwen/Qwen2.5-7B-Instruct"  # Apache 2.0, 7.6 billion parameters, 15 GB of weights
+READER = "microsoft/Phi-3.5-mini-instruct"  # MIT, 3.8 billion, 8 GB; of another family than the writer
 
 
 class TextModel(Protocol):
@@ -43,13 +44,3 @@ OpenModel = Callable[[str], TextModel]  # from a folder, Hub id, .gguf file or p
 def no_models(reference: str) -> TextModel:
     """Raise UsageError: the caller was given no function that opens models."""
     raise UsageError(f"{reference}: to use a model, pass open_model=temporalwiki.eval_harness.text_model.open_model")
-
-
-def find_model(reference: str, open_model: OpenModel) -> TextModel | None:
-    """Return the model that an option names; None for "rules"."""
-    return None if reference == RULES else open_model(reference)
-
-
-def identity(model: TextModel | None) -> dict[str, str]:
-    """Return the name and revision that manifests record for a model, or for the rules if a step uses no model."""
-    return {"name": RULES, "revision": str(_RULES_VERSION)} if model is None else dict(model.identity)

@@ -40,7 +40,7 @@ from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentence_diff import Articles
 
-VERSION = 5
+VERSION = 6
 MAX_OBJECT_WORDS = 5
 _MOST_SENTENCES = 40  # of a page that name an object and are compared; later ones are not
 
@@ -54,6 +54,7 @@ ALIGNED = pa.schema(
         pa.field("evidence", pa.string()),
         pa.field("support", pa.string()),
         pa.field("strict", pa.bool_()),
+        pa.field("newly_stated", pa.bool_()),
     ]
 )
 
@@ -296,16 +297,17 @@ def _align(row: dict[str, Any], page: _Page) -> dict[str, Any]:
     if rank < 0:
         raise _NotAligned("object_not_in_text")
     aligned = {"page_revision_id": text.revision_id, "title": text.title, "evidence": best, "support": level}
-    return row | aligned | {"strict": _is_strict(row, level, page)}
+    newly_stated = row["split"] == "changed" and level in (STATED, LIST) and not page.mentioned_before(row)
+    return row | aligned | {"strict": _is_strict(row, level, newly_stated), "newly_stated": newly_stated}
 
 
-def _is_strict(row: dict[str, Any], level: str, page: _Page) -> bool:
+def _is_strict(row: dict[str, Any], level: str, newly_stated: bool) -> bool:
     """Return whether a fact is stated or listed and right, and, if it is a changed one, whether it is new."""
     if level not in (STATED, LIST) or not row["current"] or row["split"] == "deleted":
         return False
     if row["split"] == "unchanged" or row["dated"] == "within":
         return True
-    return (row["kind"] == "new_object" and bool(row["gone_objects"])) or not page.mentioned_before(row)
+    return newly_stated or (row["kind"] == "new_object" and bool(row["gone_objects"]))
 
 
 def filtered(subject: str, obj: str) -> str | None:

@@ -36,7 +36,7 @@ from temporalwiki.builders.wikidata.tables import (
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 from temporalwiki.builders.wikipedia.titles import HASH, are_articles, articles_titled
 
-VERSION = 8
+VERSION = 9
 FACTS_A_TASK = 4_000_000  # memory grows with it; every task opens a database and all files that have its buckets
 _PAGE_ITEMS = 1_000_000  # rows read at once; 16 MB
 
@@ -60,6 +60,7 @@ CANDIDATES = pa.schema(
         "gone_objects": pa.list_(pa.string()),
         "known_before": pa.bool_(),
         "dead": pa.bool_(),
+        "gone_end": pa.timestamp("s", "UTC"),
         "start_time": pa.timestamp("s", "UTC"),
         "end_time": pa.timestamp("s", "UTC"),
         "dated": pa.string(),
@@ -173,14 +174,16 @@ CREATE TEMP TABLE prev_asked AS {_HOLDS.format(side="prev")};
 CREATE TEMP TABLE recent_asked AS {_HOLDS.format(side="recent")};
 CREATE TEMP TABLE now AS SELECT DISTINCT s, p, o FROM recent_asked WHERE best AND holds;
 CREATE TEMP TABLE before AS SELECT DISTINCT s, p, o FROM prev_asked WHERE best AND holds;
--- Objects that are no longer right: none of their statements in recent, of any rank, holds. An object whose end time
--- lies more than a year before prev is left out: only the edit is new. Day 0 is an unknown day.
+-- The last day that a day can mean: the first of a month or year may be the whole of it.
+CREATE TEMP MACRO last_of(day) AS day + CASE WHEN day % 10000 = 101 THEN 1130 WHEN day % 100 = 1 THEN 30 ELSE 0 END;
+-- Objects that are no longer right: none of their statements in recent, of any rank, holds. An object that ended
+-- before prev was not right then: only the edit is new. Day 0 is an unknown day.
 CREATE TEMP TABLE gone_objects AS
     SELECT s, p, o FROM before
     WHERE (s, p, o) NOT IN (SELECT (s, p, o) FROM recent_asked WHERE holds)
         AND (s, p, o) NOT IN (
             SELECT (s, p, o) FROM recent_asked GROUP BY s, p, o
-            HAVING max(coalesce(nullif(end_day, 0), 99999999)) <= $prev_date - 10000
+            HAVING max(last_of(coalesce(nullif(end_day, 0), 99999999))) <= $prev_date
         );
 -- Subjects with a place, cause or manner of death, or a place of burial.
 CREATE TEMP TABLE dead AS
@@ -198,6 +201,10 @@ CREATE TEMP TABLE times AS
         FROM (SELECT 0 AS side, * FROM recent_asked UNION ALL SELECT 1, * FROM prev_asked) WHERE best
         QUALIFY row_number() OVER (PARTITION BY s, p, o ORDER BY side, NOT holds, statement_id, began, ended) = 1
     );
+-- The last known end of the objects that are no longer right.
+CREATE TEMP TABLE gone_ends AS
+    SELECT s, p, day_of(max(end_day)) AS gone_end FROM recent_asked SEMI JOIN gone_objects USING (s, p, o)
+    WHERE end_day BETWEEN 1 AND $recent_date GROUP BY s, p;
 CREATE TEMP TABLE wanted AS
     SELECT s AS id FROM facts UNION SELECT o FROM facts UNION SELECT o FROM replaced_objects
     UNION SELECT o FROM now UNION SELECT o FROM before;
@@ -267,7 +274,7 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
                 coalesce(before_labels.labels, []) AS objects_before,
                 coalesce(gone_labels.labels, []) AS gone_objects,
                 (f.s, f.p, f.o) IN (SELECT (s, p, o) FROM prev_asked) AS known_before,
-                f.s IN (SELECT s FROM dead) AS dead,
+                f.s IN (SELECT s FROM dead) AS dead, gone_end,
                 start_time, end_time, coalesce(dated, 'undated') AS dated,
                 page_id, objects.title AS object_title, coalesce(objects.aliases, []) AS object_aliases,
                 coalesce(subjects.aliases, []) AS subject_aliases
@@ -281,6 +288,7 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
             LEFT JOIN now_labels ON now_labels.s = f.s AND now_labels.p = f.p
             LEFT JOIN before_labels ON before_labels.s = f.s AND before_labels.p = f.p
             LEFT JOIN gone_labels ON gone_labels.s = f.s AND gone_labels.p = f.p
+            LEFT JOIN gone_ends ON gone_ends.s = f.s AND gone_ends.p = f.p
             ORDER BY page_id, f.s, f.p, f.o, split
             """
         )

@@ -313,6 +313,8 @@ def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) ->
             mentioned = linked or reference.holds(wikitext, row["object"])
             grades = (row["support"], row["current"], row["dated"], row["gone_objects"], mentioned)
             assert row["strict"] == reference.is_strict(name, row["kind"], *grades), row
+            stated = name == "changed" and row["support"] != "mentioned"
+            assert row["newly_stated"] == (stated and not mentioned), row
         counts = manifest.content["counts"]["probes"][name]
         assert (counts["filtered"], counts["kept"]) == (len(expected_rows), len(probes))
         for graded, of_split in (("facts", facts), ("probes", probes)):

@@ -125,6 +125,11 @@ def test_a_split_of_ckl_without_rows_is_left_out(tmp_path: Path) -> None:
         ("kilt", {}, "kilt is several configs; name one of them"),
         ("newlama-1112", {}, "--probes"),
         ("recentnews", {"news": "crawl", "options": {"langauge": "en"}}, "did you mean language"),
+        (
+            "recentnews",
+            {"news": "crawl", "past": "old"},
+            "older corpus is left out of newlama-easy and newquestions-easy",
+        ),
         ("invariantlama", {"options": {"language": "en"}}, "invariantlama has no options of its own"),
     ],
 )

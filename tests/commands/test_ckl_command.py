@@ -20,8 +20,10 @@ from temporalwiki.builders.dataset_folder import problems
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
+from temporalwiki.commands import ckl
 
 from a_folder import contents
+from a_text_model import faithful
 from tiny_ckl import decide, write_kilt, write_lama, write_news
 
 Run = Callable[..., tuple[int, str, str]]
@@ -50,13 +52,20 @@ def run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return partial(run, "ckl")
 
 
-def test_every_config_is_made_and_loads_by_its_name(sources: Path, run: Run, tmp_path: Path) -> None:
+@pytest.fixture
+def models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace all models by one that rewrites nothing."""
+    model = faithful()
+    monkeypatch.setattr("temporalwiki.commands.ckl._open_model", lambda name: model)
+
+
+def test_every_config_is_made_and_loads_by_its_name(sources: Path, run: Run, tmp_path: Path, models: None) -> None:
     wiki = sources / "temporalwiki"
     commands = [
         ("invariantlama", "--lama", sources / "lama"),
         ("kilt", "--kilt", sources / "kilt"),
         ("recentnews", "--news", sources / "news.jsonl", "--small-share", "0.5"),
-        ("newlama-easy", "--news", sources / "news.jsonl"),
+        ("newlama-easy", "--news", sources / "news.jsonl", "--past", sources / "past.jsonl"),
         *((kind, "--probes", wiki) for kind in ("invariantlama", "updatedlama", "newlama")),
         ("updatedlama-1112", "--probes", wiki),
         ("newlama", "--news", sources / "news.jsonl", "--past", sources / "past.jsonl", "--review", "review"),
@@ -95,7 +104,7 @@ def test_each_row_of_lama_that_is_left_out_is_written_with_its_rule(sources: Pat
     assert "rows read 84 = kept 28 + dropped 28 object_in_subject, 28 object_not_capitalised" in out
 
 
-def test_a_judge_decides_by_file(sources: Path, run: Run, tmp_path: Path) -> None:
+def test_a_judge_decides_by_file(sources: Path, run: Run, tmp_path: Path, models: None) -> None:
     news, past = sources / "news.jsonl", sources / "past.jsonl"
     status, out, err = run("newlama", "--news", news, "--past", past, "--review", "review", "--judge", "rules")
     assert (status, "newlama of CKL" in out) == (0, True), err
@@ -208,13 +217,16 @@ def test_a_months_folder_is_not_ckls(sources: Path, run: Run, tmp_path: Path, mo
     [
         ("newlama-easy", "--news", "NEWS", "--questions", "./nowhere"),
         ("newlama-easy", "--news", "NEWS", "--back", "./nowhere"),
+        ("newlama-easy", "--news", "NEWS", "--closed-book", "./nowhere"),
         ("newlama", "--news", "NEWS", "--past", "NEWS", "--review", "review", "--judge", "./nowhere"),
         ("newlama", "--news", "NEWS", "--past", "NEWS", "--review", "review", "--answer-model", "./nowhere"),
     ],
 )
 def test_a_wrong_model_is_said_before_news_are_read(
-    words: tuple[str, ...], sources: Path, run: Run, tmp_path: Path
+    words: tuple[str, ...], sources: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    found = ckl._open_model
+    monkeypatch.setattr(ckl, "_open_model", lambda name: found(name) if name == "./nowhere" else faithful())
     status, _, err = run(*(str(sources / "news.jsonl") if word == "NEWS" else word for word in words))
     assert (status, err) == (1, "temporalwiki ckl: ./nowhere: no such folder\n")
     assert not list(tmp_path.iterdir())

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl.text_model import RULES, find_model, identity
 from temporalwiki.eval_harness import generation
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.generation import Writer
@@ -79,12 +78,11 @@ def test_special_tokens_in_a_prompt_are_text(tmp_path: Path) -> None:
 
 def test_identity_is_that_of_the_files(tmp_path: Path) -> None:
     folder = tiny_models.save("gpt2", tmp_path / "first")
-    before = identity(open_model(str(folder)))
+    before = open_model(str(folder)).identity
     assert before["name"] == "first"  # without its path
-    assert identity(open_model(str(folder))) == before
+    assert open_model(str(folder)).identity == before
     (folder / "config.json").write_text((folder / "config.json").read_text().replace("256", "255"))
-    assert identity(open_model(str(folder)))["revision"] != before["revision"]
-    assert identity(find_model(RULES, open_model))["name"] == "rules"
+    assert open_model(str(folder)).identity["revision"] != before["revision"]
 
 
 def test_no_such_model(tmp_path: Path) -> None:

@@ -25,12 +25,12 @@ from temporalwiki.builders.ckl.candidates import (
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.decisions import read_decisions
 from temporalwiki.builders.ckl.templates import SENTINEL
-from temporalwiki.builders.ckl.text_model import OpenModel, no_models
+from temporalwiki.builders.ckl.text_model import OpenModel
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models
-from a_text_model import ScriptedModel
+from a_text_model import ScriptedModel, always
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
 
@@ -49,7 +49,7 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> CorpusIndex:
 
 @pytest.fixture
 def asks_all(monkeypatch: pytest.MonkeyPatch) -> list[question_generation.Passage]:
-    """Replace the rules by a question for every span; collect the passages."""
+    """Replace the model by a question for every span; collect the passages."""
     asked: list[question_generation.Passage] = []
 
     def questions(items: Sequence[question_generation.Passage], model: object) -> list[str | None]:
@@ -61,7 +61,11 @@ def asks_all(monkeypatch: pytest.MonkeyPatch) -> list[question_generation.Passag
 
 
 def made(
-    rows: list[dict[str, Any]], past: CorpusIndex, review: Path, open_model: OpenModel = no_models, **options: Any
+    rows: list[dict[str, Any]],
+    past: CorpusIndex,
+    review: Path,
+    open_model: OpenModel = lambda name: ScriptedModel(),
+    **options: Any,
 ) -> list[Candidate]:
     write_candidates(rows, past, review, CandidateOptions(**options), open_model=open_model)
     return list(read_candidates(review))
@@ -69,11 +73,12 @@ def made(
 
 def test_a_candidate_has_all_that_it_takes_to_decide(tmp_path: Path, past: CorpusIndex) -> None:
     text = "It was a long day.\n\nBo Lind defeated  Anna Weber in the\tvote for mayor of Easton. Few came."
-    (one,) = made([page(text)], past, tmp_path / "r")
+    question = "Who defeated Anna Weber in the vote for mayor of Easton?"
+    (one,) = made([page(text)], past, tmp_path / "r", lambda name: always(question))
     (passage,) = one.past_evidence
     assert one == Candidate(
         id=one.id,
-        question="Who defeated Anna Weber in the vote for mayor of Easton?",
+        question=question,
         answer="Bo Lind",
         statement=f"{SENTINEL} defeated Anna Weber in the vote for mayor of Easton.",
         sentence="Bo Lind defeated Anna Weber in the vote for mayor of Easton.",
@@ -85,7 +90,7 @@ def test_a_candidate_has_all_that_it_takes_to_decide(tmp_path: Path, past: Corpu
     )
     assert (passage.title, passage.text) == ("Easton", "Anna Weber is the mayor of Easton since 1961.")
     about = read_review(tmp_path / "r")
-    assert msgspec.to_builtins(about.counts) == {"read": 3, "kept": 1, "dropped": {"no question": 2}}
+    assert msgspec.to_builtins(about.counts) == {"read": 3, "kept": 1, "dropped": {"the answer in the question": 2}}
     assert about.past["passages"] == 1
     assert (tmp_path / "r" / "decisions").is_dir()
 
@@ -219,7 +224,12 @@ def test_a_model_is_asked_as_in_the_evaluation(
 ) -> None:
     folder = tiny_models.save("gpt2", tmp_path / "gpt2")
     (one,) = made(
-        [page("They came to Easton by train again.")], past, tmp_path / "r", open_model, answer_model=str(folder)
+        [page("They came to Easton by train again.")],
+        past,
+        tmp_path / "r",
+        open_model,
+        question_model=str(folder),
+        answer_model=str(folder),
     )
     prompt = f"Question: {one.question}\nAnswer:"
     assert [one.prediction] == CachedModel(str(folder), tmp_path / "store").generate([prompt], "answers", 20)

@@ -27,6 +27,8 @@ from temporalwiki.builders.ckl.corpus_index import Past, build_index
 from temporalwiki.builders.ckl.decisions import Decision, configs_from_decisions, read_decisions, row_from_decisions
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 
+from a_text_model import faithful
+
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
 OLD = Past("https://past.example#0", "Easton", "Anna Weber is the mayor of Easton since 1961.", 3.5, False)
 MAYOR = Candidate(
@@ -225,7 +227,7 @@ def test_files_of_any_editor_are_read(tmp_path: Path) -> None:
 
 @pytest.fixture
 def review(tmp_path: Path) -> Path:
-    """Three candidates of the rules: Bo Lind, Carl Ohm and Dora Pym."""
+    """Three candidates: Bo Lind, Carl Ohm and Dora Pym."""
     (tmp_path / "old.jsonl").write_text(json.dumps({"text": OLD.text}))
     text = " ".join(
         f"Today {name} defeated Anna Weber in the vote for mayor of {town}."
@@ -233,7 +235,8 @@ def review(tmp_path: Path) -> Path:
     ).replace("Today ", "")
     row = {"url": "https://news.example/1", "title": "News", "text": text, "published": DAY}
     index = build_index([tmp_path / "old.jsonl"], tmp_path)
-    write_candidates([row], index, tmp_path / "r", CandidateOptions())
+    model = faithful(asks=lambda answer: answer.endswith(("Lind", "Ohm", "Pym")))
+    write_candidates([row], index, tmp_path / "r", CandidateOptions(), open_model=lambda name: model)
     return tmp_path / "r"
 
 
@@ -266,7 +269,7 @@ def test_every_candidate_is_kept_or_dropped_in_both(review: Path) -> None:
     assert new.counts.more == {"decided_by": {"ann": 3, "bob": 2}, "decided_by_several": 2, "of_these_all_agree": 2}
     assert [file.name for file in new.inputs] == ["candidates.jsonl", "candidates.json", "ann.jsonl", "bob.jsonl"]
     assert new.options["annotators"] == ["ann", "bob"]
-    assert new.options["candidates"]["options"]["question_model"]["name"] == "rules"
+    assert new.options["candidates"]["options"]["question_model"]["name"] == "faithful"
     json.dumps(new.options)
 
 

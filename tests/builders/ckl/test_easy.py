@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.config import Config, write
 from temporalwiki.builders.ckl.easy import EasyOptions, easy
-from temporalwiki.builders.ckl.text_model import OpenModel, no_models
+from temporalwiki.builders.ckl.text_model import READER, WRITER, OpenModel
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.eval_harness import text_model
 from temporalwiki.eval_harness.text_model import open_model
 from temporalwiki.model_cards.folder_card import folder_card
 
 import tiny_models
-from a_text_model import ScriptedModel
+from a_text_model import ScriptedModel, always, faithful
 
 FRIDAY = datetime(2023, 4, 28, 17, 40, tzinfo=UTC)
 
@@ -33,8 +33,11 @@ def page(text: str, url: str = "https://example.org/a", published: datetime | No
 
 
 def both(
-    *pages: dict[str, Any], open_model: OpenModel = no_models, **options: Any
+    *pages: dict[str, Any], open_model: OpenModel | None = None, **options: Any
 ) -> tuple[Config, Config, list[Any], list[Any]]:
+    if open_model is None:
+        model = faithful()
+        open_model = lambda name: model  # noqa: E731
     clozes, questions = easy(pages, EasyOptions(**{"per_page": 100, **options}), open_model=open_model)
     return clozes, questions, list(clozes.splits["test"]), list(questions.splits["test"])
 
@@ -45,31 +48,40 @@ def accounted(config: Config, rows: list[Any]) -> bool:
 
 
 def test_rows_of_a_page() -> None:
-    text = (
-        "EASTON, Norland (AP) — Mayor Anna Weber opened a new bridge over the harbour on Monday.\n"
-        "It is the third one. The long red bridge was designed by engineers of the Otto Lang Company.\n"
-        "However, the Otto Lang Company lost money in several other towns."
+    text = "It rained. She opened it on Monday."
+    model = faithful(
+        decontextualisation="Anna Weber opened the new bridge of the town on Monday.",
+        translation="Anna Weber hat am Montag die neue Brücke der Stadt eröffnet.",
+        back_translation="Anna Weber opened the new bridge of the city on Monday.",
+        questions="On which day did Anna Weber open the new bridge?",
+        round_trip="Monday.",
     )
-    clozes, questions, rows, asked = both(page(text), least_words=5)
+    named: list[str] = []
+
+    def open_model(name: str) -> ScriptedModel:
+        named.append(name)
+        return model
+
+    page_of_weber = page(text) | {"title": "Anna Weber and the bridge"}
+    clozes, questions, rows, asked = both(page_of_weber, open_model=open_model, least_words=5)
     assert accounted(clozes, rows)
     assert accounted(questions, asked)
-    assert [(row["statement"], row["question"], row["answers"], row["evidence"]) for row in rows] == [
-        (
-            "<extra_id_0> opened a new bridge over the harbour on April 24, 2023.",
-            "Who opened a new bridge over the harbour on April 24, 2023?",
-            ["Mayor Anna Weber"],
-            "EASTON, Norland (AP) — Mayor Anna Weber opened a new bridge over the harbour on Monday.",
-        ),
-        (
-            "The <extra_id_0> lost money in several other towns.",
-            "Who lost money in several other towns?",
-            ["Otto Lang Company"],
-            "However, the Otto Lang Company lost money in several other towns.",
-        ),
-    ]
     assert asked == rows
-    assert (rows[0]["title"], rows[0]["url"]) == ("The bridge", "https://example.org/a")
-    assert rows[0]["published"] == FRIDAY
+    assert rows == [
+        {
+            "id": rows[0]["id"],
+            "statement": "Anna Weber opened the new bridge of the city on <extra_id_0>.",
+            "question": "On which day did Anna Weber open the new bridge?",
+            "answers": ["Monday"],
+            "evidence": "She opened it on Monday.",
+            "title": "Anna Weber and the bridge",
+            "url": "https://example.org/a",
+            "published": FRIDAY,
+        }
+    ]
+    assert set(named) == {WRITER, READER}
+    assert clozes.options["reader"] == {"name": "faithful", "revision": "1"}
+    assert "It rained." in model.prompts[0]
 
 
 ONCE = "no name or date that stands once, as a word of its own"
@@ -89,14 +101,12 @@ MARKS = "holds an address, a mark-up or control character, or an ellipsis"
         ("Mayor Weber opened the new bridge of Easton on Sept.", "ends with an abbreviation: cut in its middle"),
         ("Mayor Weber opened at last: bridge, road and tower.", "is a list or a caption by its marks"),
         ("Mayor Weber (right opened the new bridge of Easton.", "is a list or a caption by its marks"),
-        ("Mayor Anna Weber with her brother on the bridge.", "no verb"),
         ("Nobody at all has opened the new bridge there.", "no name or date"),
         ("Easton has the only bridge that is called Easton.", ONCE),
         ("They said Easton-based people have opened the bridge.", ONCE),
         ("Mayor Weber wrote to https://example.org about the bridge.", MARKS),
         ("Mayor Weber opened <extra_id_0> and the bridge of Easton.", MARKS),
         ("Mayor Weber opened the bridge of Easton\x00 last of all.", MARKS),
-        ("She opened the new bridge of Easton in 1961.", "cannot stand alone"),
     ],
 )
 def test_dropped(sentence: str, reason: str) -> None:
@@ -109,76 +119,97 @@ def test_dropped(sentence: str, reason: str) -> None:
 PLAIN = "Mayor Anna Weber opened a new bridge in Easton."
 
 
-def with_answers(texts: dict[str, str | None], **options: Any) -> tuple[Config, Config, list[Any], list[Any]]:
-    """Make both configs of one sentence with a model that has one answer to all prompts of a step."""
-    model = ScriptedModel(lambda prompts, what: [texts.get(what, "Etwas anderes.") for _ in prompts])
-    return both(page(PLAIN), open_model=lambda reference: model, **options)
-
-
-ALONE = "decontextualisation"
-BACK = "back-translation"
+ALONE, BACK = "decontextualisation", "back_translation"
 OTHERS = "names or numbers after decontextualisation that the text does not have"
+USELESS: list[tuple[dict[str, str | None], str]] = [
+    ({ALONE: None}, "cannot stand alone"),
+    ({ALONE: "Someone opened a new bridge in that old town."}, "the answer was lost in decontextualisation"),
+    (
+        {ALONE: "Easton and Mayor Anna Weber opened Easton and Mayor Anna Weber."},
+        "the answer stands more than once after decontextualisation",
+    ),
+    ({ALONE: "Mayor Anna Weber of Westland opened a new bridge in Easton."}, OTHERS),
+    ({ALONE: "Mayor Anna Weber opened 3 new bridges in Easton there."}, OTHERS),
+    ({"translation": None}, "not translated"),
+    ({BACK: None}, "not translated"),
+    ({BACK: "Someone opened a new bridge in that old town."}, "the answer was lost in back-translation"),
+    (
+        {BACK: "Mayor Anna Weber opened a bridge in Easton. It is the third that was opened there."},
+        "is more than one sentence",
+    ),
+    (
+        {BACK: "The new Mayor Anna Weber opened a bridge in Easton, Westland."},
+        "other names or numbers after back-translation",
+    ),
+    ({BACK: "Mayor Anna Weber, Easton."}, "too short"),
+    ({"questions": None}, "no question"),
+    ({"questions": "Who opened it."}, "no question"),
+    ({"questions": "Did mayor anna weber or Easton open a bridge?"}, "the question holds the answer"),
+    (
+        {"questions": "Who | opened <b>it</b>?"},
+        "the question holds an address, a mark-up or control character",
+    ),
+    ({"round_trip": "the bridge"}, "the reader does not answer the question with the answer"),
+    ({"round_trip": None}, "the reader does not answer the question with the answer"),
+]
 
 
-@pytest.mark.parametrize(
-    ("said", "reason"),
-    [
-        ({ALONE: None}, "cannot stand alone"),
-        ({ALONE: "Someone opened a new bridge in that old town."}, "the answer was lost in decontextualisation"),
-        (
-            {ALONE: "Easton and Mayor Anna Weber opened Easton and Mayor Anna Weber."},
-            "the answer stands more than once after decontextualisation",
-        ),
-        ({ALONE: "Mayor Anna Weber of Westland opened a new bridge in Easton."}, OTHERS),
-        ({ALONE: "Mayor Anna Weber opened 3 new bridges in Easton there."}, OTHERS),
-        ({BACK: None}, "not translated"),
-        ({BACK: "Someone opened a new bridge in that old town."}, "the answer was lost in back-translation"),
-        (
-            {BACK: "Mayor Anna Weber opened a bridge in Easton. It is the third that was opened there."},
-            "is more than one sentence",
-        ),
-        (
-            {BACK: "The new Mayor Anna Weber opened a bridge in Easton, Westland."},
-            "other names or numbers after back-translation",
-        ),
-        ({BACK: "Mayor Anna Weber, Easton."}, "too short"),
-    ],
-)
+@pytest.mark.parametrize(("said", "reason"), USELESS, ids=lambda case: str(case))
 def test_useless_answers_of_models(said: dict[str, str | None], reason: str) -> None:
-    options = {"decontextualization": "m"} if ALONE in said else {"there": "m", "back": "m"}
-    clozes, _, rows, _ = with_answers(said, **options)
-    assert rows == []
-    assert clozes.counts.dropped == {reason: 1}
+    model = faithful(**said)
+    clozes, questions, rows, asked = both(page(PLAIN), open_model=lambda name: model)
+    assert (rows, asked) == ([], [])
+    assert clozes.counts.dropped == questions.counts.dropped == {reason: 1}
+
+
+def test_the_reader_is_another_model_than_the_writer() -> None:
+    """The writer would answer its own question wrongly; only the reader is asked."""
+    writer, reader = faithful(questions="Who?", round_trip="nobody"), always("Easton")
+    models = {WRITER: writer, READER: reader}
+    _, _, rows, _ = both(page("In Easton a new bridge was opened at last."), open_model=models.__getitem__)
+    assert [row["answers"] for row in rows] == [["Easton"]]
+    assert len(reader.prompts) == 1
+
+
+@pytest.mark.parametrize(("said", "number"), [("the EASTON", 0), ("Weston", 1), (None, 1)])
+def test_what_the_model_under_test_knows_is_left_out(said: str | None, number: int) -> None:
+    tested, model = always(said), faithful()
+    clozes, _, rows, _ = both(
+        page("In Easton a new bridge was opened at last."),
+        open_model=lambda name: tested if name == "tested" else model,
+        closed_book="tested",
+    )
+    assert len(rows) == number
+    assert clozes.counts.dropped == ({} if number else {"the model under test knows the answer": 1})
+    assert clozes.options["closed_book"] == {"name": "scripted", "revision": "1"}
+    assert tested.prompts == ["In what a new bridge was opened at last?"]
 
 
 @pytest.mark.parametrize(
-    ("question", "reason"),
+    ("past", "number"),
     [
-        (None, "no question"),
-        ("Did mayor anna weber or Easton open a bridge?", "the question holds the answer"),
-        ("Who | opened <b>it</b>?", "the question holds an address, a mark-up or control character"),
+        (PLAIN, 0),
+        ("It rained. MAYOR Anna Weber opened a new bridge, in Easton. It snowed.", 0),
+        ("Mayor Anna Weber opened an old bridge in Easton.", 1),
+        ("Nothing of the kind.", 1),
     ],
 )
-def test_clozes_without_question(question: str | None, reason: str) -> None:
-    clozes, questions, rows, asked = with_answers({"questions": question}, questions="m")
-    assert [row["question"] for row in rows] == [None]
-    assert asked == []
-    assert questions.counts.dropped == {reason: 1}
-    assert clozes.counts.dropped == {}
+def test_sentences_of_the_past_are_left_out(tmp_path: Path, past: str, number: int) -> None:
+    (tmp_path / "old.jsonl").write_text(json.dumps({"text": past}), "utf-8")
+    model = faithful()
+    clozes, questions = easy(
+        [page(PLAIN)], EasyOptions(), (), lambda name: model, [tmp_path / "old.jsonl"], tmp_path / "work"
+    )
+    rows, asked = list(clozes.splits["test"]), list(questions.splits["test"])
+    assert len(rows) == len(asked) == number
+    assert clozes.counts.dropped == ({} if number else {"a sentence of the past": 1})
+    assert clozes.options["past"]["documents"] == 1
 
 
 def test_the_same_cloze_twice() -> None:
     clozes, _, rows, _ = both(page(PLAIN, "https://example.org/a"), page(PLAIN, "https://example.org/a"))
     assert len(rows) == 1
     assert clozes.counts.dropped == {"the same cloze as another sentence's": 1}
-
-
-def test_a_surname_is_answered_with_the_full_name_too() -> None:
-    text = "President Anna Weber came to the bridge. Weber said nobody had come to open the bridge."
-    _, _, rows, _ = both(page(text))
-    assert [row["answers"] for row in rows if row["statement"].startswith("<extra_id_0> said")] == [
-        ["Weber", "Anna Weber"]
-    ]
 
 
 def test_a_page_without_a_date() -> None:
@@ -209,25 +240,6 @@ def test_caps() -> None:
     assert [(row["published"], row["url"]) for row in rows] == sorted((row["published"], row["url"]) for row in rows)
 
 
-def test_a_draw_is_spent_on_what_can_be_asked() -> None:
-    """Twenty sentences that need context, twenty that give only a cloze, and one or three with a question."""
-    leaning = [f"She was seen with Anna Weber near bridge {n} of the town." for n in range(20)]
-    plain = [f"People of the old town were glad, when Bo Lind came to bridge {n}." for n in range(20)]
-    asked = [f"Senator Dora Pym opened bridge {n} in Norton." for n in range(3)]
-    for seed in range(5):
-        for some in (1, 3):
-            text = " ".join([*leaning, *asked[:some], *plain])
-            clozes, questions, rows, found = both(page(text), per_page=3, seed=seed)
-            assert accounted(clozes, rows)
-            assert accounted(questions, found)
-            assert len(rows) == 3
-            assert len(found) == some
-            assert {row["evidence"] for row in found} <= set(asked)
-    # sentences that need context are drawn if there are no others, and dropped for their own reason
-    clozes, *_ = both(page(" ".join(leaning)), per_page=3)
-    assert clozes.counts.dropped == {"cannot stand alone": 3, "more of its page than wanted": 17}
-
-
 def test_order_of_pages_is_of_no_matter() -> None:
     shuffled = pages(30)
     random.Random(1).shuffle(shuffled)
@@ -242,16 +254,18 @@ def test_another_seed_draws_others() -> None:
 
 def test_either_config_may_be_read_first_or_alone() -> None:
     _, _, clozes, asked = both(*pages(3))
-    _, questions = easy(pages(3), EasyOptions(per_page=100))
+    model = faithful()
+    _, questions = easy(pages(3), EasyOptions(per_page=100), open_model=lambda name: model)
     assert list(questions.splits["test"]) == asked
     assert accounted(questions, asked)
     assert len(clozes) >= len(asked) > 0
 
 
 def test_written_and_loaded(tmp_path: Path) -> None:
-    for config in easy(pages(3), EasyOptions()):
+    model = faithful()
+    for config in easy(pages(3), EasyOptions(), open_model=lambda name: model):
         manifest = write(config, tmp_path / "ckl", folder_card)
-        assert manifest.content["options"]["questions"]["name"] == "rules"
+        assert manifest.content["options"]["questions"]["name"] == "faithful"
         rows = list(read_rows(sorted((tmp_path / "ckl" / "data" / config.name).glob("*.parquet"))))
         assert len(rows) == manifest.content["counts"]["kept"] > 0
         assert all(row["statement"].count("<extra_id_0>") == 1 for row in rows)
@@ -262,16 +276,12 @@ def test_models_that_know_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(text_model, "cache_folder", lambda: tmp_path / "scores")
     t5 = str(tiny_models.save_talking("t5", tmp_path / "t5"))
     gpt2 = str(tiny_models.save("gpt2", tmp_path / "gpt2"))
-    clozes, questions, rows, asked = both(*pages(2), questions=t5, open_model=open_model)
-    assert (len(rows), asked) == (8, [])
-    assert accounted(questions, asked)
-    assert questions.counts.dropped == {"no question": 8}
-    assert clozes.options["questions"]["name"] == "t5"
-    assert tmp_path.name not in str(clozes.options)
-    steps = {"decontextualization": t5, "there": gpt2, "back": t5, "questions": gpt2}
-    clozes, _, rows, _ = both(*pages(2), open_model=open_model, **steps)
+    steps = {"decontextualization": t5, "there": gpt2, "back": t5, "questions": gpt2, "reader": t5}
+    clozes, _, rows, _ = both(*pages(2), open_model=open_model, closed_book=gpt2, **steps)
     assert accounted(clozes, rows)
     assert rows == []
+    assert clozes.options["questions"]["name"] == "gpt2"
+    assert tmp_path.name not in str(clozes.options)
 
 
 def test_names_by_a_spacy_pipeline(tmp_path: Path) -> None:
@@ -290,8 +300,8 @@ def test_options_that_make_no_sense() -> None:
         EasyOptions(least_words=9, most_words=8)
     with pytest.raises(UsageError, match="at least 1"):
         EasyOptions(per_page=0)
-    with pytest.raises(UsageError, match="two models"):
-        easy([], EasyOptions(there="m"))
+    with pytest.raises(UsageError, match="to use a model, pass open_model="):
+        easy([], EasyOptions())
     with pytest.raises(InputError, match="no-pipeline"):
         easy([], EasyOptions(spans="no-pipeline"))
 
@@ -317,8 +327,7 @@ def test_any_text(texts: list[str]) -> None:
         assert not re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", row["statement"].replace("<extra_id_0>", " "))
         assert row["evidence"] in of[row["url"]]
         assert answer in row["evidence"]
-        if row["question"] is not None:
-            assert answer not in row["question"]
+        assert answer not in row["question"]
 
 
 def real_pages(folder: Path) -> list[dict[str, Any]]:
@@ -333,16 +342,10 @@ def real_pages(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("options", "clozes", "questions"),
-    [({}, 50, 8), ({"per_page": 3}, 16, 4)],  # 76 clozes and 11 questions when this was written; checked by reading
-)
-def test_real_pages(shared_data: Path, options: dict[str, int], clozes: int, questions: int) -> None:
-    """8 pages with 458 sentences give this many clozes and questions, or more."""
-    of_clozes, of_questions, rows, asked = both(*real_pages(shared_data / "news" / "pages"), **options)
+def test_real_pages(shared_data: Path) -> None:
+    """8 pages with 458 sentences: models that rewrite nothing keep three sentences of each page."""
+    of_clozes, of_questions, rows, asked = both(*real_pages(shared_data / "news" / "pages"), per_page=3)
     assert accounted(of_clozes, rows)
     assert accounted(of_questions, asked)
     assert of_clozes.counts.read > 400
-    assert len(rows) >= clozes
-    assert len(asked) >= questions
-    assert all(row["question"].endswith("?") for row in asked)
+    assert len(rows) == len(asked) >= 20

@@ -22,7 +22,7 @@ from temporalwiki.builders.ckl.judge import judge
 from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models
-from a_text_model import ScriptedModel, always
+from a_text_model import ScriptedModel, always, faithful
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
 
@@ -47,24 +47,25 @@ def candidate(
 # By rules
 
 
+NOTHING = Decision("c", None, note="past: nothing found")
 RULES = {
-    "nothing is known": (candidate(), Decision("c", True, True, "none")),
-    "something else is known": (candidate("Bo Lind lives in Weston."), Decision("c", True, True, "none")),
+    "nothing is known": (candidate(), NOTHING),
+    "something else is known": (candidate("Bo Lind lives in Weston."), NOTHING),
     "the same": (
         candidate("Trees grow.", "There is a mayor. In Easton, Bo Lind is the mayor."),
         Decision("c", True, True, "same", old_evidence="p1"),
     ),
-    "far from it": (candidate("Mayor of Easton. It is far. Trees grow. Bo Lind."), Decision("c", True, True, "none")),
+    "far from it": (candidate("Mayor of Easton. It is far. Trees grow. Bo Lind."), NOTHING),
     "another": (
         candidate("It rains. The mayor of Easton is Anna (Ann) Weber. It snows."),
         Decision("c", True, True, "other", ["Anna (Ann) Weber"], "The mayor of Easton is Anna (Ann) Weber."),
     ),
     "another spelling": (candidate("The mayor of Easton is Bo Linde."), Decision("c", True, True, "same", [], "p0")),
     "a part of it": (candidate("The mayor of Easton is Lind."), Decision("c", True, True, "same", [], "p0")),
-    "another, but in other words": (candidate("Easton's mayor is Anna Weber."), Decision("c", True, True, "none")),
+    "another, but in other words": (candidate("Easton's mayor is Anna Weber."), NOTHING),
     "a whole sentence is not an answer": (
         candidate("The mayor of Easton is a man of whom many people think that he is tall."),
-        Decision("c", True, True, "none"),
+        NOTHING,
     ),
     "no question": (candidate(question="The mayor."), Decision("c", False, note="no question mark at the end")),
     "not in the sentence": (candidate(sentence="Bo Lindt."), Decision("c", True, False)),
@@ -168,7 +169,7 @@ def test_a_model_answers_control_questions(
     said = capsys.readouterr().err
     assert [what for what in ("valid", "right", "past") if f"control questions about {what!r}" in said] == warned
     judges = configs_from_decisions(review)[0].options["judges"]
-    assert judges == {"judge-scripted-1": {"judge": dict(model.identity), "version": 1, "controls": controls}}
+    assert judges == {"judge-scripted-1": {"judge": dict(model.identity), "version": 2, "controls": controls}}
 
 
 # A review
@@ -176,7 +177,7 @@ def test_a_model_answers_control_questions(
 
 @pytest.fixture
 def review(tmp_path: Path) -> Path:
-    """Twelve candidates by the rules; the past knows the same about one, and another answer about another."""
+    """Twelve candidates; the past knows the same about one, and another answer about another."""
     letters = "ABCDEFGHIJKL"
     before = {"Bea Bond": "Btown", "Eva Pym": "Ctown"}
     old = " ".join(f"{name} defeated Anna Weber in the vote for mayor of {town}." for name, town in before.items())
@@ -185,7 +186,8 @@ def review(tmp_path: Path) -> Path:
     text = text.replace("Bba Bond", "Bea Bond")
     row = {"url": "u", "title": "News", "text": text, "published": DAY}
     index = build_index([tmp_path / "old.jsonl"], tmp_path)
-    write_candidates([row], index, tmp_path / "r", CandidateOptions(per_page=12))
+    model = faithful(asks=lambda answer: answer.endswith("Bond"))
+    write_candidates([row], index, tmp_path / "r", CandidateOptions(per_page=12), open_model=lambda name: model)
     return tmp_path / "r"
 
 
@@ -196,8 +198,8 @@ def test_from_candidates_to_rows(review: Path) -> None:
     (row,) = updated.splits["test"]
     assert (row["answers"], row["old_answers"]) == (["Bca Bond"], ["Eva Pym"])
     assert row["old_evidence"] == "Eva Pym defeated Anna Weber in the vote for mayor of Ctown."
-    assert sorted(row["answers"][0] for row in new.splits["test"]) == [f"B{x}a Bond" for x in "adefghijkl"]
-    assert updated.counts.dropped == {"new: in newlama": 10, "no news: the past has the same answer": 1}
+    assert list(new.splits["test"]) == []
+    assert updated.counts.dropped == {"nobody decided": 10, "no news: the past has the same answer": 1}
 
 
 @pytest.mark.fault("kill -9", "ckl: while a judge decides", "its earlier decisions are not asked for again")
@@ -289,18 +291,22 @@ def test_real_news_and_a_real_past(shared_data: Path, tmp_path: Path) -> None:
     sentences = (line.removeprefix("# text = ") for line in older if line.startswith("# text = "))
     (tmp_path / "older.txt").write_text("\n".join(sentences), "utf-8")
 
-    about = write_candidates(rows, build_index([tmp_path / "older.txt"], tmp_path), tmp_path / "r", CandidateOptions())
-    judge(tmp_path / "r")
+    past = build_index([tmp_path / "older.txt"], tmp_path)
+    about = write_candidates(rows, past, tmp_path / "r", CandidateOptions(), open_model=lambda name: faithful())
+    judge(tmp_path / "r", ScriptedModel(agrees))
     _, new = configs_from_decisions(tmp_path / "r")
     found = {row["id"]: row for row in new.splits["test"]}
     asked = {one.id: one for one in read_candidates(tmp_path / "r")}
-    assert about.counts.kept == len(asked) >= 3
-    assert found.keys() <= asked.keys()
+    assert about.counts.kept == len(asked) == len(found) >= 12
     assert new.counts.read == new.counts.kept + sum(new.counts.dropped.values()) == len(asked)
     texts = {row["url"]: " ".join(row["text"].split()) for row in rows}
     for row in found.values():
         assert row["evidence"] in texts[row["url"]]
         assert row["statement"].replace("<extra_id_0>", row["answers"][0]) == row["evidence"]
-        assert row["answers"][0].lower() not in row["question"].lower()
         assert row["question"].endswith("?")
         assert len(asked[row["id"]].past_evidence) >= 1
+
+
+def agrees(prompts: Sequence[str], what: str) -> list[str | None]:
+    """Call each question valid, each answer right, and nothing known in the past."""
+    return ["none" if what.endswith("past") else "yes" for _ in prompts]

@@ -251,6 +251,7 @@ def test_an_update_in_full(tmp_path: Path) -> None:
             "candidates": ["Carl Ito", "Di Anker"],
             "template": "The head of government of [X] is [Y].",
             "kind": "new_object",
+            "shown_by": "start",
             "start_time": start,
             "end_time": end,
             "evidence": "E.",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.builders.ckl.back_translation import back_translate
 from temporalwiki.builders.ckl.decontextualization import decontextualize
-from temporalwiki.builders.ckl.question_generation import Passage, questions
-from temporalwiki.builders.ckl.text_model import find_model, no_models
+from temporalwiki.builders.ckl.question_generation import Passage, are_answered, questions
+from temporalwiki.builders.ckl.text_model import no_models
 
 from a_text_model import ScriptedModel, always
 
@@ -20,11 +22,13 @@ def test_prompts_of_encoder_decoders() -> None:
     assert questions([PASSAGE], model) == [None]  # an echo is not a question
     decontextualize([PASSAGE], model)
     assert back_translate(["One."], model, model) == ["One."]
+    assert are_answered([PASSAGE], ["When?"], model) == [False]
     assert model.prompts == [
         "answer: 1961 context: Anna Weber won the cup in 1961.",
         "The cup [SEP]  [SEP] It was late. Nobody was there. [SEP] Anna Weber won the cup in 1961. [SEP] ",
         "One.",
         "One.",
+        "question: When? context: Anna Weber won the cup in 1961.",
     ]
 
 
@@ -44,15 +48,18 @@ def test_answers_are_marked_if_the_model_knows_the_mark(mark: str, prompt: str) 
 def test_other_models_get_instructions() -> None:
     model = ScriptedModel()
     questions([PASSAGE], model)
-    decontextualize([PASSAGE], model)
+    decontextualize([PASSAGE._replace(published=datetime(2023, 4, 8, tzinfo=UTC))], model)
     assert back_translate(["One."], model, model)
-    question, sentence, there, back = model.prompts
+    are_answered([PASSAGE], ["When did she win?"], model)
+    question, sentence, there, back, answer = model.prompts
     assert "Anna Weber won the cup in 1961." in question
     assert "'1961'" in question
     assert "Anna Weber won the cup in 1961." in sentence
     assert "Nobody was there." in sentence
+    assert "Published: April 8, 2023" in sentence
     assert "German" in there
     assert "English" in back
+    assert "Sentence: Anna Weber won the cup in 1961.\nQuestion: When did she win?" in answer
 
 
 @pytest.mark.parametrize(
@@ -82,7 +89,14 @@ def test_decontextualised_sentences_of_models(text: str | None, sentence: str | 
     assert decontextualize([PASSAGE], always(text)) == [sentence]
 
 
-def test_rules_need_no_model() -> None:
-    assert questions([PASSAGE], find_model("rules", no_models)) == ["When did Anna Weber win the cup?"]
+@pytest.mark.parametrize(
+    ("text", "answered"),
+    [("1961", True), (" In 1961.", False), ("the 1961!", True), ("1962", False), ("", False), (None, False)],
+)
+def test_a_reader_must_find_the_answer(text: str | None, answered: bool) -> None:
+    assert are_answered([PASSAGE], ["When did Anna Weber win?"], always(text)) == [answered]
+
+
+def test_no_models_without_a_way_to_open_them() -> None:
     with pytest.raises(UsageError, match="gpt2: to use a model, pass open_model="):
-        find_model("gpt2", no_models)
+        no_models("gpt2")

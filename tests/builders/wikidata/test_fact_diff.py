@@ -218,6 +218,16 @@ HOLDS: Cases = {
     "an item that recent does not have": ([S(3)], [S(6)], [(6, True, ["F"], [])]),
     "an end long ago, written down late": ([S(5)], [S(5, **LONG_OVER), S(6)], [(6, True, ["F"], [])]),
     "an end of unknown date": ([S(5)], [S(5, **UNKNOWN), S(6)], [(6, True, ["F"], ["E"])]),
+    **{
+        f"an end {when}, written down late": ([S(5)], [S(5, P582=[end]), S(6)], [(6, True, ["F"], gone)])
+        for when, end, gone in (
+            ("on the day before prev", time("+2021-10-31T00:00:00Z"), []),
+            ("in the month before prev", time("+2021-10-00T00:00:00Z", 10), []),
+            ("in the month of prev", time("+2021-11-00T00:00:00Z", 10), ["E"]),
+            ("in the year before prev", time("+2020-00-00T00:00:00Z", 9), []),
+            ("in the year of prev", time("+2021-00-00T00:00:00Z", 9), ["E"]),
+        )
+    },
     "a start in this year": ([S(5)], [S(6, P580=[time("+2021-12-31T00:00:00Z", 9)])], [(6, True, ["F"], ["E"])]),
 }
 
@@ -230,6 +240,29 @@ def test_what_holds_and_what_is_gone(tmp_path: Path) -> None:
         case: [tuple(row[name] for name in columns) for row in rows if row["split"] == "changed"]
         for case, rows in found.items()
     } == {case: expected for case, (_, _, expected) in HOLDS.items()}
+
+
+# Statements before and after, and the last known end of the objects that are gone.
+GONE_ENDS: Cases = {
+    "ended": ([S(5)], [S(5, **ENDED), S(6)], "2021-11-15"),
+    "ended in the year": ([S(5)], [S(5, P582=[time("+2021-00-00T00:00:00Z", 9)]), S(6)], "2021-01-01"),
+    "removed": ([S(5)], [S(6)], None),
+    "unknown": ([S(5)], [S(5, **UNKNOWN), S(6)], None),
+    "nothing went": ([], [S(5, **ENDED), S(6)], None),
+    "over before, so not gone now": ([S(5)], [S(5, **LONG_OVER), S(6)], None),
+    "another one ended": ([S(5)], [S(5, P580=[time("+2022-03-00T00:00:00Z", 10)]), S(7, **ENDED), S(6)], None),
+    "two terms": ([S(5)], [S(5, P582=[time("+2021-11-02T00:00:00Z")]), S(5, **ENDED), S(6)], "2021-11-15"),
+    "two went": ([S(5), S(7)], [S(5, P582=[time("+2021-11-02T00:00:00Z")]), S(7, **ENDED), S(6)], "2021-11-15"),
+}
+
+
+def test_when_the_last_of_the_old_answers_ended(tmp_path: Path) -> None:
+    labels = [item(5, label="E"), item(6, label="F"), item(7, label="G")]
+    found = run_cases(tmp_path, GONE_ENDS, labels)
+    assert {
+        case: [row["gone_end"] and f"{row['gone_end']:%Y-%m-%d}" for row in rows if row["o"] == 6]
+        for case, rows in found.items()
+    } == {case: [expected] for case, (_, _, expected) in GONE_ENDS.items()}
 
 
 def test_what_was_known_at_another_rank_and_who_is_dead(tmp_path: Path) -> None:

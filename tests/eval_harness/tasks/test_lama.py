@@ -431,7 +431,9 @@ def dataset(tmp_path_factory: pytest.TempPathFactory, clozes: list[dict[str, Any
     ]
     easy = [{"statement": row["statement"], "object": row["object"]} for row in clozes[:4]]
     configs = {"invariantlama": clozes, "updatedlama-1112": updated, "newlama": easy, "newlama-easy": easy}
-    return write_dataset(tmp_path_factory.mktemp("ckl"), {name: {"test": rows} for name, rows in configs.items()})
+    splits = {name: {"test": rows} for name, rows in configs.items()}
+    splits["updatedlama-1112"]["backfilled"] = updated  # which is not scored
+    return write_dataset(tmp_path_factory.mktemp("ckl"), splits)
 
 
 @pytest.fixture(scope="module")
