@@ -9,6 +9,7 @@ from temporalwiki.base.markdown import code, escaped, table_row
 from temporalwiki.builders.configs import DATED, SCHEMAS, SPLITS, SUPPORT
 from temporalwiki.builders.manifests import BuiltManifest, Config, ImportedManifest
 from temporalwiki.model_cards.dataset_header import CardConfig, header, languages, loadable
+from temporalwiki.model_cards.edits import MARKS, signed
 from temporalwiki.model_cards.template import citations, fill, kinds
 
 Manifest = BuiltManifest | ImportedManifest
@@ -46,7 +47,8 @@ def dataset_card(
         source_datasets=["original"],
         annotations_creators=["machine-generated"],
     )
-    return f"{front}\n{_body(manifests, repo_id)}\n"
+    card = f"{front}\n{_body(manifests, repo_id)}\n"
+    return signed(card) if repo_id else card
 
 
 def _configs(manifest: Manifest) -> list[tuple[str, Config]]:
@@ -76,6 +78,7 @@ def _body(manifests: Sequence[Manifest], repo_id: str | None) -> str:
         origin=_origin(built, imported),
         example=_example({kind: short_names[kind] for kind in in_example}, manifests[-1], repo_id),
         short_name=short_names[in_example[0]],
+        yours=MARKS if repo_id else "",
         revisions=fill("dataset_revisions") if repo_id else "",
         intervals="\n".join(_interval_row(manifest, repo_id is not None) for manifest in reversed(manifests)),
         configs="\n".join(

@@ -19,6 +19,7 @@ from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.results import Result, place_of_measure, place_of_test
 from temporalwiki.methods import METHODS
 from temporalwiki.model_cards.dataset_header import languages
+from temporalwiki.model_cards.edits import signed
 from temporalwiki.model_cards.eval_results import HubDataset
 from temporalwiki.model_cards.template import citations, fill, kinds
 
@@ -71,13 +72,16 @@ class Card:
 def model_card(card: Card) -> str:
     """Return the text of the card: YAML header and Markdown."""
     run, name = card.training.run, card.repo_id.rpartition("/")[2]
-    dataset = str(run.data).partition("@")[0]
+    sources = (*card.training.earlier_sources, *card.training.sources)
+    datasets = {source.repository for source in sources if source.repository}
+    if not sources and _ID.fullmatch(name_of_data := str(run.data).partition("@")[0]):  # an older record
+        datasets = {name_of_data}
     decoder = card.training.architecture == "decoder-only"
     task = "text-generation" if decoder else "text2text-generation"
     index = _index(card, task)
     header = ModelCardData(
         base_model=card.base.id if card.base else None,
-        datasets=[dataset] if _ID.fullmatch(dataset) else None,
+        datasets=sorted(datasets) or None,
         eval_results=index or None,
         language=sorted({code for language in card.languages for code in languages(language) or ()}) or None,
         library_name=_LIBRARY[card.kind],
@@ -110,7 +114,7 @@ def model_card(card: Card) -> str:
     )
     # YAML in ASCII: huggingface_hub writes some characters unescaped that are read back as others (U+0085)
     settings = yaml.safe_dump(header.to_dict(), sort_keys=False)  # type: ignore[no-untyped-call]
-    return f"---\n{settings}---\n\n{body}\n"
+    return signed(f"---\n{settings}---\n\n{body}\n")
 
 
 def _rows(pairs: Iterator[tuple[str, str]]) -> str:
@@ -127,7 +131,13 @@ def _training(card: Card) -> Iterator[tuple[str, str]]:
         yield "trained on, oldest first", ", ".join(map(str, history["trained_on"]))
     if training.on_test:
         yield "test data among it", ", ".join(training.on_test)
-    yield "data of the last phase", run.data
+    yield "data of the last phase", next((source.id for source in training.sources if source.id), run.data)
+    for source in training.sources:
+        found = (
+            source.commit and f"commit {source.commit}",
+            source.manifest_sha256 and f"manifest {source.manifest_sha256}",
+        )
+        yield "its config", ", ".join([source.config, *filter(None, found)])
     if card.data:
         interval = card.data.interval
         yield "its snapshots", f"{interval.wiki}, {interval.prev} and {interval.recent}"

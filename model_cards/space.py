@@ -12,6 +12,7 @@ from temporalwiki.base.markdown import code, table_row
 from temporalwiki.builders.manifests import ResultManifest
 from temporalwiki.eval_harness.leaderboard import dataset_on_hub, is_hub_id
 from temporalwiki.eval_harness.results import COMMIT, Result
+from temporalwiki.model_cards.edits import signed
 from temporalwiki.model_cards.template import fill
 
 
@@ -33,7 +34,7 @@ def space_card(title: str, results: Sequence[Result]) -> str:
         datasets=sorted({id for result in results if (id := dataset_on_hub(result))}) or None,
     )
     body = fill("space", evaluated=_evaluated(results, len(models)) if results else "")
-    return f"---\n{settings.to_yaml()}\n---\n\n{body}\n"
+    return signed(f"---\n{settings.to_yaml()}\n---\n\n{body}\n")
 
 
 def _evaluated(results: Sequence[Result], models: int) -> str:

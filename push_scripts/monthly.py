@@ -27,7 +27,7 @@ from temporalwiki.methods import needs
 from temporalwiki.methods.recipes import read_recipe
 from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.push_scripts.ckl_dataset import published_ckl
-from temporalwiki.push_scripts.dataset import month_tag, publish_dataset, published_months
+from temporalwiki.push_scripts.dataset import month_tag, publish_dataset, published_months, remember_published
 from temporalwiki.push_scripts.hub import Repository, ask
 from temporalwiki.push_scripts.repository_state import Head
 
@@ -115,6 +115,8 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
     if ckl is not None:
         yield from _live_ckl(job, dataset, ckl, wanted if dry_run else [], dry_run)
     if job.recipe is not None:
+        if not dry_run:
+            remember_published(job.out, dataset.head())  # an earlier run may have been killed before it did
         yield from _leaderboard(job, newest, dry_run)
     if missed:  # an error, because a scheduler reports only errors and no later run looks for these months
         listed = ", ".join(interval.name for interval in missed)

@@ -192,6 +192,24 @@ def test_what_the_maintainer_added_to_the_card_survives(folder: Path, hub: Loopb
     assert {key: found.get(key) for key in more} == more
 
 
+def test_a_section_and_changed_settings_of_the_maintainer_survive_the_next_month(
+    folder: Path, hub: LoopbackHub
+) -> None:
+    month(folder, 0)
+    run(folder)
+    text = files(hub)["README.md"].decode()
+    text = text.replace("pretty_name: TemporalWiki", "pretty_name: Our Wiki").replace(
+        "<!-- /yours -->", "![relations](relations.png)\n<!-- /yours -->"
+    )
+    hub.commit("dataset", REPO, {"README.md": text.encode()})
+    for number in (1, 2):
+        month(folder, number)
+        run(folder)
+        assert header(hub)["pretty_name"] == "Our Wiki"
+        body = files(hub)["README.md"].decode()
+        assert body.count("![relations](relations.png)\n<!-- /yours -->") == 1
+
+
 ODD_KEYS = ["1: x", "to_yaml: x", "_to_dict: x", "__class__: x", "null: z", "? [a]\n: b", "configs: 3", "[]"]
 ODD_VALUES = ["2021-13-45", "2021-01-01", "&a [*a]", "!!set {a}", "!!binary aGk=", "[", "!!python/object:os.x {}"]
 
