@@ -15,18 +15,19 @@ from huggingface_hub import EvalResult, ModelCardData
 from temporalwiki.base.markdown import escaped, table_row
 from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest, ResultScore, TrainingManifest
 from temporalwiki.eval_harness.leaderboard.tables.table import number
-from temporalwiki.eval_harness.measures import higher_is_better
+from temporalwiki.eval_harness.measures import MEASURES, higher_is_better
 from temporalwiki.eval_harness.results import Result, place_of_measure, place_of_test
 from temporalwiki.methods import METHODS
 from temporalwiki.model_cards.dataset_header import languages
 from temporalwiki.model_cards.edits import signed
 from temporalwiki.model_cards.eval_results import HubDataset
-from temporalwiki.model_cards.template import citations, fill, kinds
+from temporalwiki.model_cards.template import citations, fill, in_words, kinds
 
 Kind = Literal["model", "adapter", "expansion"]  # a whole model; a peft adapter; K-Adapter or Modular
 
 _LIBRARY: dict[Kind, str] = {"model": "transformers", "adapter": "peft", "expansion": "temporalwiki"}
 _INDEXED = ("perplexity", "exact_match", "f1")  # measures that the Hub has as metrics
+_DATES = re.compile(r"-([0-9]{8})-([0-9]{8})\Z")
 _ID = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
 _NOT_OPTIONS = ("method", "model", "data", "config", "past")  # in a manifest's "run"; the rest are options
 # methods whose paper is neither TemporalWiki's nor CKL's, and the paper's key in papers.bib
@@ -103,6 +104,8 @@ def model_card(card: Card) -> str:
             repo_id=card.repo_id,
             revision=f', revision="{card.tag}"' if card.tag else "",
         ),
+        asof=_as_of(card),
+        headline=_headline(card),
         training=_rows(_training(card)),
         plot="![loss](loss.png)" if card.training.log else "",
         options=_rows((name, _value(value)) for name, value in _options(card)),
@@ -163,6 +166,41 @@ def _training(card: Card) -> Iterator[tuple[str, str]]:
         yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(training.versions.items()))
 
 
+def _as_of(card: Card) -> str:
+    """Return a sentence with the dates of the data that the last phase read, if they are known."""
+    names = [source.config for source in card.training.sources]
+    dates = next((found for name in names if (found := _DATES.search(name))), None)
+    if card.data is not None:
+        prev, recent = card.data.interval.prev, card.data.interval.recent
+    elif dates is not None:
+        prev, recent = dates[1], dates[2]
+    else:
+        return ""
+    return f"Its training ended with what changed from {in_words(prev)} to {in_words(recent)}."
+
+
+def _headline(card: Card) -> str:
+    """Return the table of what the model learned and forgot, or "" if that was not measured."""
+    rows = []
+    for result in _sorted(card.results):
+        scores, start = result.manifest.scores, result.manifest.start
+        learned, forgotten = scores.get("all/learned"), scores.get("all/forgotten")
+        if start is not None and learned and forgotten:
+            compared = PurePath(start.name).name if PurePath(start.name).is_absolute() else start.name
+            rows.append(
+                table_row(escaped(result.manifest.data.config), escaped(compared), _shown(learned), _shown(forgotten))
+            )
+    return fill("model_headline", rows="\n".join(rows)) if rows else ""
+
+
+def _shown(score: ResultScore) -> str:
+    """Return a score with its interval."""
+    ends = ""
+    if score.low is not None and score.high is not None:
+        ends = f" [{number(score.low)}, {number(score.high)}]"
+    return f"{number(score.value)}{ends}"
+
+
 def _data_read(data: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the counts of the data by part, "new" or "past"; the part is "" for data without parts."""
     parts = [(name, counts) for name, counts in data.items() if isinstance(counts, Mapping)]
@@ -203,14 +241,16 @@ def _scores(card: Card) -> str:
         task, config = result.manifest.task, result.manifest.data.config
         for test, measure, score in _tests(result):
             better = {True: "higher", False: "lower", None: ""}[higher_is_better(task.name, measure)]
-            ends = ""
-            if score.low is not None and score.high is not None:
-                ends = f" [{number(score.low)}, {number(score.high)}]"
             named = [escaped(text) for text in (config, f"{result.manifest.scored} {task.version}", test, measure)]
-            rows.append(table_row(*named, f"{number(score.value)}{ends}", f"{score.items:,}", better))
+            rows.append(table_row(*named, _shown(score), f"{score.items:,}", better))
+    scored = {(test, measure) for result in card.results for test, measure, _ in _tests(result)}
+    percent = any(MEASURES[measure].sign == "%" for _, measure in scored if measure in MEASURES)
+    tuned = any(test.startswith("light-tuned") for test, _ in scored)
     return fill(
         "model_scores",
         rows="\n".join(rows),
+        percent=kinds()["model_notes"]["percent"] if percent else "",
+        tuned=kinds()["model_notes"]["tuned"] if tuned else "",
         precisions=escaped(", ".join(sorted({result.manifest.model.precision for result in card.results}))),
         data=escaped(", ".join(sorted({_dataset(card, result) for result in card.results}))),
     )

@@ -189,6 +189,7 @@ def _revision(
 ) -> Revision:
     # imported here: importing huggingface_hub takes a second
     from temporalwiki.model_cards.dataset import dataset_card
+    from temporalwiki.model_cards.dataset_rows import rows_section
     from temporalwiki.model_cards.eval_yaml import eval_yaml
 
     tag = tag or month_tag(manifest.interval, published)
@@ -206,10 +207,12 @@ def _revision(
     months = sorted([*published, msgspec.structs.replace(manifest, tag=tag)], key=lambda one: one.age)
     card = head.read("README.md")
     settings = maintainers_settings(card, _CONFIG.fullmatch)
+    data = files_of(folder, manifest, "`temporalwiki build` its interval again")
+    rows = rows_section(folder, manifest) if months[-1].age == manifest.age else ""
     files: dict[str, Content] = {
-        **files_of(folder, manifest, "`temporalwiki build` its interval again"),
+        **data,
         manifest.path: to_json(content),
-        "README.md": keep_edits(dataset_card(months, head.repo_id, settings), card).encode(),
+        "README.md": keep_edits(dataset_card(months, head.repo_id, settings, rows), card).encode(),
     }
     if benchmark := eval_yaml(months):
         files["eval.yaml"] = benchmark.encode()

@@ -18,7 +18,15 @@ from temporalwiki.base.terminal import say
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.configs import SPLITS, names
 from temporalwiki.builders.dataset_folder import check_place, problems
-from temporalwiki.builders.fetch import NoSuchDump, dates_of_wikidata, describe_plan, fetch, newest_interval, plan
+from temporalwiki.builders.fetch import (
+    NoSuchDump,
+    dates_of_wikidata,
+    describe_plan,
+    fetch,
+    newest_interval,
+    plan,
+    unfinished_dump,
+)
 from temporalwiki.builders.finish import ALWAYS
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, Manifest, read_intervals
@@ -104,6 +112,8 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
             other.check_rights(other_head, dry_run)
             if other is ckl:
                 _check_ckl(job, other_head)
+    if waiting := unfinished_dump(job.mirrors[0], job.wiki, newest.recent):
+        yield waiting
     missed: list[Interval] = []
     for interval in wanted:
         if interval != newest and (why := _missing_dumps(job, interval, published)):

@@ -176,7 +176,7 @@ def test_what_the_maintainer_added_to_the_card_survives(folder: Path, hub: Loopb
     card.data["dataset_info"].append({"config_name": "mine", "features": [{"name": "x", "dtype": "int64"}]})
     card.data["extra_gated_prompt"] = "Please: don't # harm"
     card.data["license"] = ["mit"]
-    more = {"size_categories": ["1M<n<10M"], "train-eval-index": [{"config": "x"}], "viewer": False}
+    more = {"task_ids": ["language-modeling"], "train-eval-index": [{"config": "x"}], "viewer": False}
     text = str(card).replace("---\n", "---\n" + yaml.safe_dump(more), 1)
     hub.commit("dataset", REPO, {"README.md": text.encode(), "mine.parquet": b"PAR1"})
     month(folder, 1)
