@@ -14,13 +14,12 @@ from huggingface_hub import EvalResult, ModelCardData
 
 from temporalwiki.base.markdown import escaped, table_row
 from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest, ResultScore, TrainingManifest
-from temporalwiki.eval_harness.leaderboard.tables.table import number
 from temporalwiki.eval_harness.measures import MEASURES, higher_is_better
 from temporalwiki.eval_harness.results import Result, place_of_measure, place_of_test
 from temporalwiki.methods import METHODS
 from temporalwiki.model_cards.dataset_header import languages
 from temporalwiki.model_cards.edits import signed
-from temporalwiki.model_cards.eval_results import HubDataset
+from temporalwiki.model_cards.eval_results import HubDataset, with_interval
 from temporalwiki.model_cards.template import citations, fill, in_words, kinds
 
 Kind = Literal["model", "adapter", "expansion"]  # a whole model; a peft adapter; K-Adapter or Modular
@@ -187,18 +186,9 @@ def _headline(card: Card) -> str:
         learned, forgotten = scores.get("all/learned"), scores.get("all/forgotten")
         if start is not None and learned and forgotten:
             compared = PurePath(start.name).name if PurePath(start.name).is_absolute() else start.name
-            rows.append(
-                table_row(escaped(result.manifest.data.config), escaped(compared), _shown(learned), _shown(forgotten))
-            )
+            named = escaped(result.manifest.data.config), escaped(compared)
+            rows.append(table_row(*named, with_interval(learned), with_interval(forgotten)))
     return fill("model_headline", rows="\n".join(rows)) if rows else ""
-
-
-def _shown(score: ResultScore) -> str:
-    """Return a score with its interval."""
-    ends = ""
-    if score.low is not None and score.high is not None:
-        ends = f" [{number(score.low)}, {number(score.high)}]"
-    return f"{number(score.value)}{ends}"
 
 
 def _data_read(data: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -242,7 +232,7 @@ def _scores(card: Card) -> str:
         for test, measure, score in _tests(result):
             better = {True: "higher", False: "lower", None: ""}[higher_is_better(task.name, measure)]
             named = [escaped(text) for text in (config, f"{result.manifest.scored} {task.version}", test, measure)]
-            rows.append(table_row(*named, _shown(score), f"{score.items:,}", better))
+            rows.append(table_row(*named, with_interval(score), f"{score.items:,}", better))
     scored = {(test, measure) for result in card.results for test, measure, _ in _tests(result)}
     percent = any(MEASURES[measure].sign == "%" for _, measure in scored if measure in MEASURES)
     tuned = any(test.startswith("light-tuned") for test, _ in scored)
