@@ -48,7 +48,7 @@ def keep_edits(card: str, published: bytes | None) -> str:
 
 
 def read_header(card: bytes | None) -> dict[str, Any]:
-    """Return the YAML header of a card; empty if there is none that the Hub would accept."""
+    """Return the YAML header of a card; empty if the Hub would not accept it."""
     found = _HEADER.match((card or b"").decode("utf-8", "replace").replace("\r\n", "\n"))
     try:
         header = yaml.safe_load(found[1]) if found else None

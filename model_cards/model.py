@@ -179,7 +179,7 @@ def _as_of(card: Card) -> str:
 
 
 def _headline(card: Card) -> str:
-    """Return the table of what the model learned and forgot, or "" if that was not measured."""
+    """Return the table with the scores learned and forgotten, or "" if they were not measured."""
     rows = []
     for result in _sorted(card.results):
         scores, start = result.manifest.scores, result.manifest.start

@@ -467,7 +467,7 @@ class PublishedDataset:
 
 
 def _with_places(found: Checkpoint, twin: PublishedDataset | None) -> TrainingManifest:
-    """Return the record of a training; its sources name their places on the Hub, as far as they are known.
+    """Return the record of a training; its sources name their places on the Hub if those are known.
 
     Raises InputError if ``twin`` does not have the data of the last phase.
     """
