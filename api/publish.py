@@ -14,7 +14,7 @@ from temporalwiki.methods import needs
 
 KINDS = ("dataset", "model", "metric", "leaderboard")
 _OF = {"accept_jump": "dataset", "replace": "dataset", "accept_noncommercial": "dataset"}
-_OF |= {"base": "model", "results": "model"}
+_OF |= {"base": "model", "dataset": "model", "results": "model"}
 
 
 def publish(
@@ -28,6 +28,7 @@ def publish(
     replace: bool = False,
     accept_noncommercial: bool = False,
     base: str | None = None,
+    dataset: str | None = None,
     results: str | os.PathLike[str] | None = None,
 ) -> Table:
     """Publish a folder on the Hub, and return a row for each step. The arguments are the options of the command.
@@ -42,12 +43,18 @@ def publish(
         replace: dataset: replace an interval, under a new ``tag``.
         accept_noncommercial: dataset: publish configs with a licence like LAMA's (CC BY-NC).
         base: model: Hub id of the model that an adapter was trained on.
+        dataset: model: the dataset on the Hub, ORG/NAME@TAG, that it was trained on, if that was a folder.
         results: model: folder with results of ``evaluate``, for the card.
 
     Raises UsageError for a wrong argument, and InputError for a folder or a repository that cannot be used.
     """
-    options = {"accept_jump": accept_jump, "replace": replace, "accept_noncommercial": accept_noncommercial}
-    lines = list(steps(kind, path, repo_id, tag=tag, dry_run=dry_run, **options, base=base, results=results))
+    options: dict[str, Any] = {
+        "accept_jump": accept_jump,
+        "replace": replace,
+        "accept_noncommercial": accept_noncommercial,
+    }
+    options |= {"base": base, "dataset": dataset, "results": results}
+    lines = list(steps(kind, path, repo_id, tag=tag, dry_run=dry_run, **options))
     return Table(Path(path), [{"step": line} for line in lines], "\n".join(lines))
 
 

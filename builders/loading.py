@@ -20,7 +20,7 @@ from temporalwiki.builders.after_cutoff import Filter, read_after
 from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.ckl.build_config import check_name
 from temporalwiki.builders.configs import SCHEMAS, SPLITS
-from temporalwiki.builders.manifests import CklManifest, Manifest, read_manifests
+from temporalwiki.builders.manifests import CklManifest, find_config
 
 # `datasets` would ask a second server, with the token, for information that our cards have.
 datasets.config.USE_PARQUET_EXPORT = False
@@ -105,7 +105,7 @@ def state_of(folder: Path, name: str | None) -> str:
     Without a config that a manifest lists, all Parquet files in the folder count.
     """
     folder = folder.resolve()
-    found = _find(folder, name)
+    found = find_config(folder, name)
     files = sorted((folder / "data" / found[0] if found else folder).rglob("*.parquet"))
     return fingerprint([(str(file), file.stat().st_size, file.stat().st_mtime_ns) for file in files])
 
@@ -160,18 +160,9 @@ def _nothing() -> Iterator[Any]:
     yield from ()
 
 
-def _find(folder: Path, name: str | None) -> tuple[str, Manifest] | None:
-    """Return the full name of a local config and its manifest: the newest interval's, as short names have it."""
-    for manifest in reversed(read_manifests(folder)):
-        for full_name, config in manifest.configs.items():
-            if name in (full_name, config.short_name or full_name):
-                return full_name, manifest
-    return None
-
-
 def _empty_splits(folder: Path, name: str) -> tuple[dict[str, datasets.Features], bool]:
     """Return the features of a local config's splits without rows, and whether it has splits with rows."""
-    found = _find(folder, name)
+    found = find_config(folder, name)
     if found is None:
         return {}, True
     full_name, manifest = found

@@ -6,6 +6,8 @@ whole file as JSON values, for code that writes a manifest again: fields that no
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 from dataclasses import dataclass
@@ -32,6 +34,9 @@ Property = Annotated[str, msgspec.Meta(pattern=r"\AP[1-9][0-9]*\Z")]
 Day = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}\Z")]
 Month = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{3}-(0[1-9]|1[0-2])\Z")]
 Rule = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9_ ]+\Z")]
+RepoId = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9._-]+)?\Z", max_length=200)]
+Commit = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40}\Z")]
+Tag = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=200)]
 
 _OTHER = "not the file that the manifest describes"
 _BASE = ("base_model", "base_model_name_or_path", "revision")  # keys of files that name a base model
@@ -122,6 +127,15 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     def path(self) -> str:
         """The path of the manifest in its dataset folder and on the Hub."""
         return f"manifests/{self.name}.json"
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of the manifest as JSON with sorted keys, without ``run`` and ``tag``.
+
+        It is the same for a local month and its published copy, because publishing changes only these two.
+        """
+        content = {key: value for key, value in self.content.items() if key not in ("run", "tag")}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
     @property
     def files(self) -> list[DataFile]:
@@ -379,6 +393,15 @@ def read_intervals(folder: Path) -> list[BuiltManifest | ImportedManifest]:
     return [manifest for manifest in read_manifests(folder) if not isinstance(manifest, CklManifest)]
 
 
+def find_config(folder: Path, name: str | None) -> tuple[str, BuiltManifest | ImportedManifest | CklManifest] | None:
+    """Return the full name of a local config and its manifest: the newest interval's, as short names have it."""
+    for manifest in reversed(read_manifests(folder)):
+        for full_name, config in manifest.configs.items():
+            if name in (full_name, config.short_name or full_name):
+                return full_name, manifest
+    return None
+
+
 def _check_interval(manifest: BuiltManifest | ImportedManifest) -> None:
     """Raise ValueError unless all configs and files belong to the manifest's own interval."""
     known = dict(names(kind, manifest.interval) for kind in SCHEMAS)
@@ -422,6 +445,25 @@ def _check_files(name: str, config: Config) -> None:
                 raise ValueError(f"it says that {split!r} of {name} is in {file.path!r}")
 
 
+# What models and results are made from
+
+
+class DataSource(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A config that a model was trained or scored on, so that its rows can be found again."""
+
+    config: str  # the full name, if it is known
+    manifest_sha256: Digest | None = None  # ``Manifest.sha256``
+    repository: RepoId | None = None  # on the Hub; None for a folder that is not known to be published
+    commit: Commit | None = None
+    tag: Tag | None = None
+
+    @property
+    def id(self) -> str | None:
+        """The repository with its tag or commit (``ORG/NAME@2021.12``), or None if it is not on the Hub."""
+        at = self.tag or self.commit
+        return f"{self.repository}@{at}" if self.repository and at else None
+
+
 # Checkpoints
 
 
@@ -462,6 +504,8 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
     trained_on_test: list[str] = []  # the test configs that this phase or an earlier one read
     parameters: Parameters | None = None
     data: dict[str, Any] = {}  # a description of the rows that were read
+    sources: list[DataSource] = []  # the configs that this phase read; older manifests lack them
+    earlier_sources: list[DataSource] = []  # those of the phases before it, oldest first
     steps: Count | None = None  # None if the method trains nothing
     earlier_steps: list[Count] = []  # of each earlier phase that trained, oldest first; older manifests do not say
     loss: Loss | None = None
@@ -612,6 +656,7 @@ class ResultData(msgspec.Struct, frozen=True):
     config: str
     rows: dict[str, Count]
     hash: str
+    source: DataSource | None = None  # None for data in memory and in older results
     newer: ResultNewer | None = None
     retrieved: ResultRetrieved | None = None
 

@@ -12,11 +12,13 @@ from temporalwiki.builders.fetch import MIRROR
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.commands.build import add_folders, add_machine
 from temporalwiki.push_scripts.monthly import Job, monthly
+from temporalwiki.push_scripts.status import OLDEST, status
 
 _EXAMPLE = """\
 example:
   temporalwiki monthly --wiki enwiki --repo ORG/temporalwiki --dry-run
   temporalwiki monthly --wiki enwiki --repo ORG/temporalwiki --jobs 8
+  temporalwiki monthly --wiki enwiki --repo ORG/temporalwiki --status
   temporalwiki monthly --repo ORG/temporalwiki --ckl ORG/ckl
   temporalwiki monthly --repo ORG/temporalwiki --recipe monthly.yaml --leaderboard ORG/temporalwiki-leaderboard
 
@@ -31,6 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument("--wiki", default="enwiki", help="database name of the wiki (default: %(default)s)")
     parser.add_argument("--repo", required=True, metavar="REPO_ID", help="dataset repository on the Hub: ORG/NAME")
     parser.add_argument("--dry-run", action="store_true", help="print what would be done; read only listings")
+    parser.add_argument(
+        "--status",
+        action="store_true",
+        help="only say which months are published, pending and missing; exit status 1 if the newest is more than "
+        f"{OLDEST} days old, or a month has no changed or no unchanged probes",
+    )
     parser.add_argument(
         "--dumps", type=Path, default=Path("dumps"), metavar="DIR", help="folder of dumps (default: %(default)s)"
     )
@@ -56,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> None:
-    """Run the monthly job, or print its steps with --dry-run. Raises UsageError for a leaderboard without a recipe."""
+    """Run the monthly job, or print its steps with --dry-run or its state with --status.
+
+    Raises UsageError for a leaderboard without a recipe."""
     if arguments.leaderboard is not None and arguments.recipe is None:
         raise UsageError("--leaderboard shows the results of an experiment: name its recipe with --recipe")
     job = Job(
@@ -73,5 +83,5 @@ def run(arguments: argparse.Namespace) -> None:
         leaderboard=arguments.leaderboard,
         ckl=arguments.ckl,
     )
-    for line in monthly(job, arguments.dry_run):
+    for line in status(job) if arguments.status else monthly(job, arguments.dry_run):
         print_result(line)

@@ -40,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     model = parser.add_argument_group("options for models")
     model.add_argument("--base", metavar="ID", help="Hub id of the model that an adapter was trained on")
     model.add_argument(
+        "--dataset", metavar="ORG/NAME@TAG", help="the dataset on the Hub that it was trained on, if that was a folder"
+    )
+    model.add_argument(
         "--results", type=Path, metavar="DIR", help="folder with results of `temporalwiki evaluate`, for the card"
     )
 

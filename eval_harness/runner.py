@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
@@ -20,10 +20,11 @@ import numpy as np
 from temporalwiki import __version__
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import make_folder
-from temporalwiki.base.json_files import fingerprint
+from temporalwiki.base.json_files import fingerprint, write_json
 from temporalwiki.base.terminal import say
 from temporalwiki.builders.after_cutoff import After, Filter
 from temporalwiki.builders.configs import BACKFILLED
+from temporalwiki.builders.data_source import source_of
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.interface_model import InterfaceModel
 from temporalwiki.eval_harness.leak import leak
@@ -191,7 +192,9 @@ def _evaluate(
     if isinstance(model, LoggedModel) and name not in model.tasks:
         raise NothingToScoreError(f"{name}: {model.reference} is a log, which {' and '.join(model.tasks)} can read")
     newer = None if wanted.after is None else _Newer(wanted.after, config, available, task)
-    rows = _read(wanted, config, task.splits, task.max_rows, newer)
+    loaded = _splits(wanted, config)
+    source = None if wanted.rows is not None else source_of(wanted.data, config, loaded)
+    rows = _read(loaded, task.splits, wanted.limit, task.max_rows, newer)
     for split, of_split in rows.items():
         check_columns(of_split, task.columns, f"{wanted.data}, {config}, {split}")
     if newer is not None and newer.nothing:
@@ -201,25 +204,29 @@ def _evaluate(
             "to score"
         )
     if not any(rows.values()):
-        splits = ", ".join(_splits(wanted, config))
+        splits = ", ".join(loaded)
         raise NothingToScoreError(
             f"{wanted.data}, {config}: no rows in {', '.join(task.splits) or 'it'}, so nothing to score; "
             f"its splits are {splits}"
         )
     for prefix, other in task.extra_configs(config).items():
         if other in available:
-            found = _read(replace(wanted, limit=None), other, (), None)
+            found = _read(_splits(wanted, other), (), None, None)
             rows |= {f"{prefix}/{split}": of_split for split, of_split in found.items()}
+    # the Hub has no splits without rows
+    with_rows = {split: of_split for split, of_split in rows.items() if of_split}
     inputs: dict[str, dict[str, Any]] = {
         "task": {"name": name, "version": task.version, "options": task.recorded_options()},
         "model": {"name": model.name, "revision": model.revision, "precision": model.precision},
         "data": {
-            "dataset": wanted.data,
+            "dataset": (source and source.id) or wanted.data,
             "config": config,
-            "rows": {split: len(of_split) for split, of_split in rows.items()},
-            "hash": fingerprint(json.dumps(rows, sort_keys=True, default=str)),  # str: for timestamps
+            "rows": {split: len(of_split) for split, of_split in with_rows.items()},
+            "hash": fingerprint(json.dumps(with_rows, sort_keys=True, default=str)),  # str: for timestamps
         },
     }
+    if source is not None:
+        inputs["data"]["source"] = msgspec.to_builtins(source)
     if newer is not None:
         inputs["data"]["newer"] = newer.recorded
     if retriever is not None:
@@ -237,6 +244,11 @@ def _evaluate(
             inputs["judge"] = {"name": model.judge.name, "revision": model.judge.revision}
     path = path_of(wanted.output, inputs)
     if path.is_file():
+        result = read_result(path)
+        model.state.wait_for_everyone()  # all processes must look before one of them writes
+        if source is not None and model.state.is_main_process:
+            _name_source(result, inputs["data"])
+        model.state.wait_for_everyone()
         return read_result(path)
     make_folder(path.parent)  # an error here comes before the work
     if retriever is not None:
@@ -302,21 +314,34 @@ class _Newer:
         return {**known, "kept": self.kept, "dropped": self.dropped}
 
 
+def _name_source(result: Result, data: Mapping[str, Any]) -> None:
+    """Name the dataset in a stored result as ``data`` does, unless the result names a revision on the Hub."""
+    stored, known = result.data["data"], result.manifest.data.source
+    named = {key: data[key] for key in ("dataset", "source")}
+    better = known.id is None if known is not None else "@" in named["dataset"]
+    if better and named != {key: stored.get(key) for key in named}:
+        write_json(result.path, {**result.data, "data": {**stored, **named}})
+
+
 def _read(
-    wanted: Evaluation, config: str, splits: Sequence[str], max_rows: int | None, newer: _Newer | None = None
+    splits_of: Mapping[str, Any],
+    wanted: Sequence[str],
+    limit: int | None,
+    max_rows: int | None,
+    newer: _Newer | None = None,
 ) -> dict[str, list[Row]]:
-    """Return the rows of a config by split: of the splits named in ``splits``, or of all splits if it is empty.
+    """Return the rows of a config by split: of the ``wanted`` splits, or of all splits if none is named.
 
     BACKFILLED is never read. ``newer`` drops rows first. A split with more than ``max_rows`` rows is sampled with a
     fixed seed. Then the limit keeps the first rows.
     """
     read = {}
-    for split, rows in _splits(wanted, config).items():
-        if split == BACKFILLED or (splits and split not in splits):
+    for split, rows in splits_of.items():
+        if split == BACKFILLED or (wanted and split not in wanted):
             continue
         if newer is not None:
             rows = newer(split, rows)
         if max_rows is not None and len(rows) > max_rows:
             rows = rows.select(np.sort(np.random.default_rng(0).choice(len(rows), max_rows, replace=False)))
-        read[split] = list(rows.select(range(min(len(rows), wanted.limit or len(rows)))))
+        read[split] = list(rows.select(range(min(len(rows), limit or len(rows)))))
     return read

@@ -217,6 +217,7 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     log = [{name: v for name, v in line.items() if name != "epoch" and math.isfinite(v)} for line in lines]
     manifest |= {
         "data": training_data.description,
+        "sources": msgspec.to_builtins(training_data.sources),
         "steps": trainer.state.global_step,
         "precision": precision,
         "processes": state.num_processes,
@@ -259,12 +260,14 @@ def _inherited(reference: str, on_test: list[str]) -> dict[str, Any]:
     - "base": the Hub id and commit that the first phase started from
     - "trained_on_test": the test configs that its training read, and this phase's, ``on_test``
     - "earlier_steps": the steps of each phase before this one
+    - "earlier_sources": the configs that its training and the phases before it read, oldest first
     """
     start = checkpoint.training_of(reference)
     steps = [*start.earlier_steps, *filter(None, [start.steps])] if start else []
     base = reference if checkpoint.is_hub_id(reference) else start and start.base
     on_test = sorted({*on_test, *(start.on_test if start else ())})
-    found = {"base": base, "trained_on_test": on_test, "earlier_steps": steps}
+    earlier = msgspec.to_builtins([*start.earlier_sources, *start.sources]) if start else []
+    found = {"base": base, "trained_on_test": on_test, "earlier_steps": steps, "earlier_sources": earlier}
     return {name: value for name, value in found.items() if value}
 
 

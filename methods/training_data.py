@@ -24,7 +24,9 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.configs import TEST_DATA
+from temporalwiki.builders.data_source import source_of
 from temporalwiki.builders.loading import check_card, load_dataset, state_of
+from temporalwiki.builders.manifests import DataSource
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, mixes_documents
 from temporalwiki.methods.light_tuning import LightTuner, LightTuning, facts
@@ -47,6 +49,7 @@ class TrainingData:
     new: datasets.Dataset
     past: datasets.Dataset | None
     description: dict[str, Any]
+    sources: list[DataSource]  # of the configs that were read
 
 
 def configs_to_read(
@@ -105,13 +108,15 @@ def read_training_data(
     if isinstance(method, LightTuning):
         loaded = load(data, reads[0], None)
         rows = facts(datasets.concatenate_datasets(list(loaded.values())), reads[0])
-        return TrainingData(rows, None, {"config": reads[0], "facts": len(rows)})
+        source = source_of(data, reads[0], loaded)
+        return TrainingData(rows, None, {"config": reads[0], "facts": len(rows)}, [source])
     _check_length(options, model, tokenizer)
     apart = not is_encoder_decoder(model) and mixes_documents(model)
     made = [_examples(data, config, options, model, tokenizer, apart) for config in reads]
     parts = zip(("new", "past"), reads, made, strict=False)
-    description = {part: {"config": config, **counts} for part, config, (_, counts) in parts}
-    return TrainingData(made[0][0], made[1][0] if made[1:] else None, description)
+    description = {part: {"config": config, **counts} for part, config, (_, counts, _) in parts}
+    sources = [source for *_, source in made]
+    return TrainingData(made[0][0], made[1][0] if made[1:] else None, description, sources)
 
 
 def config_names(data: str) -> list[str]:
@@ -263,8 +268,8 @@ def _digest(file: str) -> str:
 
 def _examples(
     data: str, config: str, options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase, apart: bool
-) -> tuple[datasets.Dataset, dict[str, Any]]:
-    """Return the examples of a config for the model (packed, or with masked spans for T5), and their counts."""
+) -> tuple[datasets.Dataset, dict[str, Any], DataSource]:
+    """Return the examples of a config for the model (packed, or with masked spans for T5), their counts and source."""
     rows = load(data, config, "train")
     cache = Path(datasets.config.HF_DATASETS_CACHE) / "temporalwiki-examples"
     if is_encoder_decoder(model):
@@ -272,7 +277,7 @@ def _examples(
         made, counts = mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
     else:
         made, counts = pack_dataset(rows, config, tokenizer, options.sequence_length, cache, apart)
-    return made, {**counts, "of": rows._fingerprint}
+    return made, {**counts, "of": rows._fingerprint}, source_of(data, config, rows)
 
 
 def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -11,6 +11,7 @@ from temporalwiki.builders.ckl.invariantlama import RELATIONS, RULES, table
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.manifests import CklManifest, Config
 from temporalwiki.model_cards.dataset_header import CardConfig, header, languages, loadable
+from temporalwiki.model_cards.edits import MARKS, signed
 from temporalwiki.model_cards.template import citations, fill, kinds
 
 _SPLITS = ("train", "validation", "test")
@@ -48,7 +49,8 @@ def ckl_card(
         tags=["temporalwiki", "continual-learning", "knowledge"],
         annotations_creators=sorted(set(map(_annotated_by, manifests))),
     )
-    return f"{front}\n{_body(manifests, offered, repo_id or 'ckl')}\n"
+    card = f"{front}\n{_body(manifests, offered, repo_id)}\n"
+    return signed(card) if repo_id else card
 
 
 def _config(manifest: CklManifest) -> Config:
@@ -94,7 +96,7 @@ def _licence_name(licence: str) -> str:
     return name
 
 
-def _body(manifests: Sequence[CklManifest], offered: Mapping[str, CardConfig], path: str) -> str:
+def _body(manifests: Sequence[CklManifest], offered: Mapping[str, CardConfig], repo_id: str | None) -> str:
     # imported rows of any kind are as their authors made them
     described = [(manifest, "imported" if manifest.imported else manifest.kind) for manifest in manifests]
     texts = kinds()["ckl"]
@@ -113,7 +115,8 @@ def _body(manifests: Sequence[CklManifest], offered: Mapping[str, CardConfig], p
     return fill(
         "ckl",
         origin=_origin(manifests),
-        example=_example(offered, path),
+        example=_example(offered, repo_id),
+        yours=MARKS if repo_id else "",
         configs="\n".join(_config_row(manifest, offered) for manifest in manifests),
         columns="\n".join(columns),
         counts="\n".join(map(_count_row, manifests)),
@@ -140,11 +143,11 @@ def _origin(manifests: Sequence[CklManifest]) -> str:
     return f"made from\nsources that still exist.{more}"
 
 
-def _example(offered: Mapping[str, CardConfig], path: str) -> str:
+def _example(offered: Mapping[str, CardConfig], repo_id: str | None) -> str:
     if not offered:
         return ""
     name, config = next(iter(offered.items()))
-    return fill("ckl_example", path=path, config=name, split=next(iter(config.splits)))
+    return fill("ckl_example", path=repo_id or "ckl", config=name, split=next(iter(config.splits)))
 
 
 def _config_row(manifest: CklManifest, offered: Mapping[str, CardConfig]) -> str:

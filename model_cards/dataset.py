@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,18 +10,26 @@ from temporalwiki.base.markdown import code, escaped, table_row
 from temporalwiki.builders.configs import DATED, SCHEMAS, SPLITS, SUPPORT
 from temporalwiki.builders.manifests import BuiltManifest, Config, ImportedManifest
 from temporalwiki.model_cards.dataset_header import CardConfig, header, languages, loadable
-from temporalwiki.model_cards.template import citations, fill, kinds
+from temporalwiki.model_cards.edits import MARKS, signed
+from temporalwiki.model_cards.template import citations, fill, in_words, kinds
 
 Manifest = BuiltManifest | ImportedManifest
 
 
+_SIZES = ("K", "M", "B", "T")  # thousands, as the Hub writes them
+
+
 def dataset_card(
-    manifests: Sequence[Manifest], repo_id: str | None = None, kept: Mapping[str, Any] | None = None
+    manifests: Sequence[Manifest],
+    repo_id: str | None = None,
+    kept: Mapping[str, Any] | None = None,
+    rows: str = "",
 ) -> str:
     """Return the card for a folder with these intervals, oldest first: YAML header and Markdown.
 
     On the Hub, ``repo_id`` names the repository and each manifest its tag. ``kept`` has the settings that the
-    maintainer added to the header, with further configs and their ``dataset_info``.
+    maintainer added to the header, with further configs and their ``dataset_info``. ``rows`` are the sections that
+    show rows (``dataset_rows``).
     """
     configs: dict[str, CardConfig] = {}
     for manifest in manifests:
@@ -45,8 +54,10 @@ def dataset_card(
         tags=["temporalwiki", "continual-learning", "knowledge", "wikipedia", "wikidata"],
         source_datasets=["original"],
         annotations_creators=["machine-generated"],
+        size_categories=[_size(sum(_row_count(config) for one in manifests for config in one.configs.values()))],
     )
-    return f"{front}\n{_body(manifests, repo_id)}\n"
+    card = f"{front}\n{_body(manifests, configs, repo_id, rows)}\n"
+    return signed(card) if repo_id else card
 
 
 def _configs(manifest: Manifest) -> list[tuple[str, Config]]:
@@ -59,7 +70,22 @@ def _kind(name: str) -> str:
     return name.split("-")[0]
 
 
-def _body(manifests: Sequence[Manifest], repo_id: str | None) -> str:
+def _row_count(config: Config) -> int:
+    return sum(split.num_examples for split in config.splits.values())
+
+
+def _size(rows: int) -> str:
+    """Return a number of rows as the Hub classifies it."""
+    if rows < 1000:
+        return "n<1K"
+    power = min(len(str(rows)) - 1, 12)
+    low, high = (f"{10 ** (at % 3)}{_SIZES[at // 3 - 1]}" for at in (power, min(power + 1, 12)))
+    return f"{low}<n<{high}" if power < 12 else "n>1T"
+
+
+def _body(
+    manifests: Sequence[Manifest], offered_configs: Mapping[str, CardConfig], repo_id: str | None, rows: str
+) -> str:
     built = [manifest for manifest in manifests if isinstance(manifest, BuiltManifest)]
     imported = [manifest for manifest in manifests if isinstance(manifest, ImportedManifest)]
     offered = {_kind(name) for manifest in manifests for name in manifest.configs}
@@ -76,6 +102,13 @@ def _body(manifests: Sequence[Manifest], repo_id: str | None) -> str:
         origin=_origin(built, imported),
         example=_example({kind: short_names[kind] for kind in in_example}, manifests[-1], repo_id),
         short_name=short_names[in_example[0]],
+        yours=MARKS if repo_id else "",
+        rows=rows,
+        newest=_newest(built[-1]) if built else "",
+        use=_use(short_names, manifests[-1], repo_id) if repo_id and built else "",
+        names="\n".join(_name_row(name, config, offered_configs) for name, config in _configs(manifests[-1])),
+        changelog=_changelog(built) if repo_id else "",
+        build=_cite_build(manifests[-1], repo_id) if repo_id else "",
         revisions=fill("dataset_revisions") if repo_id else "",
         intervals="\n".join(_interval_row(manifest, repo_id is not None) for manifest in reversed(manifests)),
         configs="\n".join(
@@ -109,6 +142,62 @@ def _example(short_names: Mapping[str, str], newest: Manifest, repo_id: str | No
         for kind, short_name in short_names.items()
     ]
     return "\n".join([f"{lines[0]}  # the newest interval", *lines[1:]])
+
+
+def _newest(manifest: BuiltManifest) -> str:
+    """Return what changed in an interval, in plain words."""
+    counts, probes = manifest.counts, manifest.counts.probes
+    return fill(
+        "dataset_newest",
+        wiki=manifest.interval.wiki,
+        prev=in_words(manifest.interval.prev),
+        recent=in_words(manifest.interval.recent),
+        articles=f"{counts.pages.new + counts.pages.updated:,}",
+        words=f"{counts.diffset.words:,}",
+        changed=f"{probes.changed.kept:,}",
+        unchanged=f"{probes.unchanged.kept:,}",
+        deleted=f"{probes.deleted.kept:,}",
+    )
+
+
+def _use(short_names: Mapping[str, str], newest: Manifest, repo_id: str) -> str:
+    """Return the section on how to train and score, or "" without both kinds of configs."""
+    if not {"diffset", "probes"} <= short_names.keys():
+        return ""
+    names = {kind: short_names[kind] for kind in ("diffset", "probes")}
+    return fill("dataset_use", data=f"{repo_id}@{newest.tag}", **names)
+
+
+def _name_row(name: str, config: Config, offered: Mapping[str, CardConfig]) -> str:
+    """Return a row of the table of configs; one without rows cannot be loaded and says so."""
+    splits = [(split, config.splits[split]) for split in SPLITS[_kind(name)] if split in config.splits]
+    rows = ", ".join(f"{split} {written.num_examples:,}" for split, written in splits if written.num_examples)
+    short = f"`{config.short_name}`" if name in offered else ""
+    size = sum(file.size for _, written in splits for file in written.files) / 1e6
+    return table_row(f"`{name}`", short, rows or "none, so it cannot be loaded", f"{size:,.2f}")
+
+
+def _changelog(manifests: Sequence[BuiltManifest]) -> str:
+    rows = []
+    for manifest in reversed(manifests):
+        maker = manifest.content.get("made_by")
+        by = f", built by {escaped(maker)}" if isinstance(maker, str) else ""
+        rows.append(f"- `{manifest.tag}`: {manifest.interval.wiki} {_dates(manifest)}{by}")
+    return fill("dataset_changelog", rows="\n".join(rows))
+
+
+def _cite_build(manifest: Manifest, repo_id: str) -> str:
+    from huggingface_hub import constants
+
+    return fill(
+        "dataset_cite_build",
+        key=re.sub(r"\W+", "_", f"{repo_id}_{manifest.tag}"),
+        wiki=manifest.interval.wiki,
+        dates=_dates(manifest),
+        url=f"{constants.ENDPOINT}/datasets/{repo_id}",
+        tag=str(manifest.tag),
+        year=manifest.interval.recent[:4],
+    )
 
 
 def _dates(manifest: Manifest) -> str:

@@ -81,3 +81,11 @@ def _notes(result: ResultManifest, split: str, score: ResultScore) -> str:
         f"{with_f1}; the model goes on from 'SUBJECT RELATION' ({decoding}, no "
         f"instruction) and the answer ends with its sentence; temporalwiki {_TASK} {result.task.version}"
     )
+
+
+def with_interval(score: ResultScore) -> str:
+    """Return a score with its 95 % interval."""
+    ends = ""
+    if score.low is not None and score.high is not None:
+        ends = f" [{number(score.low)}, {number(score.high)}]"
+    return f"{number(score.value)}{ends}"

@@ -14,18 +14,19 @@ from huggingface_hub import EvalResult, ModelCardData
 
 from temporalwiki.base.markdown import escaped, table_row
 from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest, ResultScore, TrainingManifest
-from temporalwiki.eval_harness.leaderboard.tables.table import number
-from temporalwiki.eval_harness.measures import higher_is_better
+from temporalwiki.eval_harness.measures import MEASURES, higher_is_better
 from temporalwiki.eval_harness.results import Result, place_of_measure, place_of_test
 from temporalwiki.methods import METHODS
 from temporalwiki.model_cards.dataset_header import languages
-from temporalwiki.model_cards.eval_results import HubDataset
-from temporalwiki.model_cards.template import citations, fill, kinds
+from temporalwiki.model_cards.edits import signed
+from temporalwiki.model_cards.eval_results import HubDataset, with_interval
+from temporalwiki.model_cards.template import citations, fill, in_words, kinds
 
 Kind = Literal["model", "adapter", "expansion"]  # a whole model; a peft adapter; K-Adapter or Modular
 
 _LIBRARY: dict[Kind, str] = {"model": "transformers", "adapter": "peft", "expansion": "temporalwiki"}
 _INDEXED = ("perplexity", "exact_match", "f1")  # measures that the Hub has as metrics
+_DATES = re.compile(r"-([0-9]{8})-([0-9]{8})\Z")
 _ID = re.compile(r"[A-Za-z0-9._-]+/[A-Za-z0-9._-]+")
 _NOT_OPTIONS = ("method", "model", "data", "config", "past")  # in a manifest's "run"; the rest are options
 # methods whose paper is neither TemporalWiki's nor CKL's, and the paper's key in papers.bib
@@ -71,13 +72,16 @@ class Card:
 def model_card(card: Card) -> str:
     """Return the text of the card: YAML header and Markdown."""
     run, name = card.training.run, card.repo_id.rpartition("/")[2]
-    dataset = str(run.data).partition("@")[0]
+    sources = (*card.training.earlier_sources, *card.training.sources)
+    datasets = {source.repository for source in sources if source.repository}
+    if not sources and _ID.fullmatch(name_of_data := str(run.data).partition("@")[0]):  # an older record
+        datasets = {name_of_data}
     decoder = card.training.architecture == "decoder-only"
     task = "text-generation" if decoder else "text2text-generation"
     index = _index(card, task)
     header = ModelCardData(
         base_model=card.base.id if card.base else None,
-        datasets=[dataset] if _ID.fullmatch(dataset) else None,
+        datasets=sorted(datasets) or None,
         eval_results=index or None,
         language=sorted({code for language in card.languages for code in languages(language) or ()}) or None,
         library_name=_LIBRARY[card.kind],
@@ -99,6 +103,8 @@ def model_card(card: Card) -> str:
             repo_id=card.repo_id,
             revision=f', revision="{card.tag}"' if card.tag else "",
         ),
+        asof=_as_of(card),
+        headline=_headline(card),
         training=_rows(_training(card)),
         plot="![loss](loss.png)" if card.training.log else "",
         options=_rows((name, _value(value)) for name, value in _options(card)),
@@ -110,7 +116,7 @@ def model_card(card: Card) -> str:
     )
     # YAML in ASCII: huggingface_hub writes some characters unescaped that are read back as others (U+0085)
     settings = yaml.safe_dump(header.to_dict(), sort_keys=False)  # type: ignore[no-untyped-call]
-    return f"---\n{settings}---\n\n{body}\n"
+    return signed(f"---\n{settings}---\n\n{body}\n")
 
 
 def _rows(pairs: Iterator[tuple[str, str]]) -> str:
@@ -127,7 +133,13 @@ def _training(card: Card) -> Iterator[tuple[str, str]]:
         yield "trained on, oldest first", ", ".join(map(str, history["trained_on"]))
     if training.on_test:
         yield "test data among it", ", ".join(training.on_test)
-    yield "data of the last phase", run.data
+    yield "data of the last phase", next((source.id for source in training.sources if source.id), run.data)
+    for source in training.sources:
+        found = (
+            source.commit and f"commit {source.commit}",
+            source.manifest_sha256 and f"manifest {source.manifest_sha256}",
+        )
+        yield "its config", ", ".join([source.config, *filter(None, found)])
     if card.data:
         interval = card.data.interval
         yield "its snapshots", f"{interval.wiki}, {interval.prev} and {interval.recent}"
@@ -151,6 +163,32 @@ def _training(card: Card) -> Iterator[tuple[str, str]]:
         yield "computed on", f"{', '.join(where)}, processes: {machine.get('processes', 1)}"
     if training.versions:
         yield "versions", ", ".join(f"{name} {version}" for name, version in sorted(training.versions.items()))
+
+
+def _as_of(card: Card) -> str:
+    """Return a sentence with the dates of the data that the last phase read, if they are known."""
+    names = [source.config for source in card.training.sources]
+    dates = next((found for name in names if (found := _DATES.search(name))), None)
+    if card.data is not None:
+        prev, recent = card.data.interval.prev, card.data.interval.recent
+    elif dates is not None:
+        prev, recent = dates[1], dates[2]
+    else:
+        return ""
+    return f"Its training ended with what changed from {in_words(prev)} to {in_words(recent)}."
+
+
+def _headline(card: Card) -> str:
+    """Return the table with the scores learned and forgotten, or "" if they were not measured."""
+    rows = []
+    for result in _sorted(card.results):
+        scores, start = result.manifest.scores, result.manifest.start
+        learned, forgotten = scores.get("all/learned"), scores.get("all/forgotten")
+        if start is not None and learned and forgotten:
+            compared = PurePath(start.name).name if PurePath(start.name).is_absolute() else start.name
+            named = escaped(result.manifest.data.config), escaped(compared)
+            rows.append(table_row(*named, with_interval(learned), with_interval(forgotten)))
+    return fill("model_headline", rows="\n".join(rows)) if rows else ""
 
 
 def _data_read(data: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -193,14 +231,16 @@ def _scores(card: Card) -> str:
         task, config = result.manifest.task, result.manifest.data.config
         for test, measure, score in _tests(result):
             better = {True: "higher", False: "lower", None: ""}[higher_is_better(task.name, measure)]
-            ends = ""
-            if score.low is not None and score.high is not None:
-                ends = f" [{number(score.low)}, {number(score.high)}]"
             named = [escaped(text) for text in (config, f"{result.manifest.scored} {task.version}", test, measure)]
-            rows.append(table_row(*named, f"{number(score.value)}{ends}", f"{score.items:,}", better))
+            rows.append(table_row(*named, with_interval(score), f"{score.items:,}", better))
+    scored = {(test, measure) for result in card.results for test, measure, _ in _tests(result)}
+    percent = any(MEASURES[measure].sign == "%" for _, measure in scored if measure in MEASURES)
+    tuned = any(test.startswith("light-tuned") for test, _ in scored)
     return fill(
         "model_scores",
         rows="\n".join(rows),
+        percent=kinds()["model_notes"]["percent"] if percent else "",
+        tuned=kinds()["model_notes"]["tuned"] if tuned else "",
         precisions=escaped(", ".join(sorted({result.manifest.model.precision for result in card.results}))),
         data=escaped(", ".join(sorted({_dataset(card, result) for result in card.results}))),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -12,7 +13,12 @@ from temporalwiki.base.markdown import code, table_row
 from temporalwiki.builders.manifests import ResultManifest
 from temporalwiki.eval_harness.leaderboard import dataset_on_hub, is_hub_id
 from temporalwiki.eval_harness.results import COMMIT, Result
-from temporalwiki.model_cards.template import fill
+from temporalwiki.model_cards.edits import signed
+from temporalwiki.model_cards.eval_results import with_interval
+from temporalwiki.model_cards.template import citations, fill
+
+_LEARNED, _FORGOTTEN = "all/learned", "all/forgotten"
+_BEST = 5  # models
 
 
 def space_card(title: str, results: Sequence[Result]) -> str:
@@ -32,8 +38,34 @@ def space_card(title: str, results: Sequence[Result]) -> str:
         models=sorted({name for name, revision in models if COMMIT.fullmatch(revision) and is_hub_id(name)}) or None,
         datasets=sorted({id for result in results if (id := dataset_on_hub(result))}) or None,
     )
-    body = fill("space", evaluated=_evaluated(results, len(models)) if results else "")
-    return f"---\n{settings.to_yaml()}\n---\n\n{body}\n"
+    body = fill(
+        "space",
+        best=_best(results),
+        citation=citations("jang2022temporalwiki", "jang2022towards"),
+        evaluated=_evaluated(results, len(models)) if results else "",
+    )
+    return signed(f"---\n{settings.to_yaml()}\n---\n\n{body}\n")
+
+
+def _best(results: Sequence[Result]) -> str:
+    """Return a table of the models that learned most of the newest interval, or "" if that was not measured."""
+    found = [
+        one.manifest for one in results if one.manifest.start and {_LEARNED, _FORGOTTEN} <= one.manifest.scores.keys()
+    ]
+    if not found:
+        return ""
+    newest = max((one.data.config for one in found), key=lambda config: (config[-8:], config))
+    best = [one for one in found if one.data.config == newest and math.isfinite(one.scores[_LEARNED].value)]
+    best.sort(key=lambda one: (-one.scores[_LEARNED].value, one.model.name, one.model.revision))
+    rows = [
+        table_row(
+            code(one.model.marked(one.model.label or _without_path(one.model.name))),
+            code(newest),
+            *(with_interval(one.scores[name]) for name in (_LEARNED, _FORGOTTEN)),
+        )
+        for one in best[:_BEST]
+    ]
+    return fill("space_best", rows="\n".join(rows), config=code(newest)) if rows else ""
 
 
 def _evaluated(results: Sequence[Result], models: int) -> str:

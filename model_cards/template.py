@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import functools
 import re
 from pathlib import Path
@@ -31,3 +32,9 @@ def citations(*keys: str) -> str:
     entries = (_FOLDER / "papers.bib").read_text("utf-8").strip().split("\n\n")
     by_key = {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
     return "\n\n".join(by_key[key] for key in keys)
+
+
+def in_words(date: str) -> str:
+    """Return a date (YYYYMMDD) such as "1 December 2021"; one that is not in the calendar stays as it is."""
+    month = int(date[4:6])
+    return f"{int(date[6:])} {calendar.month_name[month]} {date[:4]}" if 1 <= month <= 12 else date

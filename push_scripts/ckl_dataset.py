@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.manifests import CklManifest
+from temporalwiki.builders.published import record_published
+from temporalwiki.model_cards.edits import keep_edits
 from temporalwiki.push_scripts.dataset_repository import (
     files_of,
     maintainers_settings,
@@ -43,7 +44,15 @@ def publish_ckl(
             f"{folder}: licences forbid commercial use: {', '.join(restricted)}; publish with --accept-noncommercial, "
             "or from a folder without these configs"
         )
-    yield from publish(repo_id, "dataset", functools.partial(_plan, folder, manifests, tag), dry_run=dry_run)
+    heads: list[Head] = []
+
+    def plan(head: Head) -> list[Revision]:
+        heads[:] = [head]
+        return _plan(folder, manifests, tag, head)
+
+    yield from publish(repo_id, "dataset", plan, dry_run=dry_run)
+    if not dry_run:
+        record_published(folder, repo_id, published_ckl(heads[0]), lambda _config: str(heads[0].commit))
 
 
 def _plan(folder: Path, manifests: Sequence[CklManifest], tag: str | None, head: Head) -> list[Revision]:
@@ -65,8 +74,10 @@ def _plan(folder: Path, manifests: Sequence[CklManifest], tag: str | None, head:
         files[manifest.path] = to_json(manifest.content)
     configs = [(name, config) for one in (*published.values(), *manifests) for name, config in one.configs.items()]
     names = {either for name, config in configs for either in (name, config.short_name)}
-    settings = maintainers_settings(head.read("README.md"), names.__contains__)
-    files["README.md"] = ckl_card(list((published | new).values()), head.repo_id, settings).encode()
+    card = head.read("README.md")
+    settings = maintainers_settings(card, names.__contains__)
+    new_card = ckl_card(list((published | new).values()), head.repo_id, settings)
+    files["README.md"] = keep_edits(new_card, card).encode()
     return [Revision(_message(new, published), files, replaced_files(head, manifests, files), tag=tag)]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +11,9 @@ import msgspec
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, read_manifests
+from temporalwiki.builders.published import record_published
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.model_cards.edits import keep_edits
 from temporalwiki.push_scripts.ckl_dataset import publish_ckl
 from temporalwiki.push_scripts.count_changes import large_changes
 from temporalwiki.push_scripts.dataset_repository import (
@@ -45,7 +46,7 @@ def publish_dataset(
     snapshot, ``2021.12``, or ``tag`` if only one interval is new. Published intervals stay as they are. With
     ``replace``, an interval that differs from the published one replaces it on main and gets the new ``tag``; the
     earlier tag keeps the earlier bytes. With ``interval``, only that interval is published. A CKL folder goes to
-    ``publish_ckl``.
+    ``publish_ckl``. At the end, ``published.json`` in the folder names the revisions, for models trained on it.
 
     Raises InputError, before anything is sent, if a file does not match its manifest, a month is published with other
     bytes, counts changed too much since the month before (unless ``accept_jump``), or rows are from an archive without
@@ -74,8 +75,21 @@ def publish_dataset(
         raise InputError(f"{folder}: no manifests in it, so it is not a dataset folder")
     if accept_noncommercial:
         raise UsageError("--accept-noncommercial is for CKL; a folder of months does not need it")
-    plan = functools.partial(_plan, folder, months, tag, accept_jump, replace)
+    heads: list[Head] = []
+
+    def plan(head: Head) -> list[Revision]:
+        heads[:] = [head]
+        return _plan(folder, months, tag, accept_jump, replace, head)
+
     yield from publish(repo_id, "dataset", plan, dry_run=dry_run)
+    if not dry_run:
+        remember_published(folder, heads[0])
+
+
+def remember_published(folder: Path, head: Head) -> None:
+    """Write to the folder's ``published.json`` which of its months the repository has, and in which revision."""
+    months = [month for month in published_months(head) if month.tag in head.tags]
+    record_published(folder, head.repo_id, months, lambda month: head.tags[month.content["tag"]])
 
 
 def month_tag(interval: Interval, published: Sequence[BuiltManifest] = ()) -> str:
@@ -175,6 +189,7 @@ def _revision(
 ) -> Revision:
     # imported here: importing huggingface_hub takes a second
     from temporalwiki.model_cards.dataset import dataset_card
+    from temporalwiki.model_cards.dataset_rows import rows_section
     from temporalwiki.model_cards.eval_yaml import eval_yaml
 
     tag = tag or month_tag(manifest.interval, published)
@@ -190,11 +205,14 @@ def _revision(
     # "run" is left out: it differs between two builds of the same data
     content = {key: value for key, value in manifest.content.items() if key != "run"} | {"tag": tag}
     months = sorted([*published, msgspec.structs.replace(manifest, tag=tag)], key=lambda one: one.age)
-    settings = maintainers_settings(head.read("README.md"), _CONFIG.fullmatch)
+    card = head.read("README.md")
+    settings = maintainers_settings(card, _CONFIG.fullmatch)
+    data = files_of(folder, manifest, "`temporalwiki build` its interval again")
+    rows = rows_section(folder, manifest) if months[-1].age == manifest.age else ""
     files: dict[str, Content] = {
-        **files_of(folder, manifest, "`temporalwiki build` its interval again"),
+        **data,
         manifest.path: to_json(content),
-        "README.md": dataset_card(months, head.repo_id, settings).encode(),
+        "README.md": keep_edits(dataset_card(months, head.repo_id, settings, rows), card).encode(),
     }
     if benchmark := eval_yaml(months):
         files["eval.yaml"] = benchmark.encode()

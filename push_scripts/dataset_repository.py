@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
-import re
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import leads_out
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest, decode
+from temporalwiki.model_cards.edits import read_header
 from temporalwiki.push_scripts.repository_state import Head
-
-_LARGEST_HEADER = 1_000_000  # values
-_HEADER = re.compile(r"\A---[^\S\n]*\n(.*?)\n---\s*(?:\n|\Z)", re.DOTALL)
 
 
 def manifests_of(head: Head) -> list[BuiltManifest | ImportedManifest | CklManifest]:
@@ -61,16 +55,9 @@ def to_json(content: dict[str, Any]) -> bytes:
 
 def maintainers_settings(card: bytes | None, is_ours: Callable[[str], object]) -> dict[str, Any]:
     """Return the settings and configs that the maintainer added to the header of a published card."""
-    found = _HEADER.match((card or b"").decode("utf-8", "replace").replace("\r\n", "\n"))
-    try:
-        header = yaml.safe_load(found[1]) if found else None
-        if _size(header, {}) > _LARGEST_HEADER:
-            header = None
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError):  # the Hub does not accept such a card either
-        header = None
-    if not isinstance(header, dict):
+    settings = read_header(card)
+    if not settings:
         return {}
-    settings = {str(key): value for key, value in header.items()}
     for key in ("configs", "dataset_info"):
         listed = settings.get(key)
         settings[key] = [
@@ -79,14 +66,3 @@ def maintainers_settings(card: bytes | None, is_ours: Callable[[str], object]) -
             if isinstance(config, dict) and not is_ours(str(config.get("config_name")))
         ]
     return settings
-
-
-def _size(value: Any, known: dict[int, float]) -> float:
-    """Return the number of values once all YAML aliases are written out; infinite for a value that contains itself."""
-    if not isinstance(value, list | dict):
-        return 1
-    if id(value) not in known:
-        known[id(value)] = math.inf
-        parts = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_size(part, known) for part in parts)
-    return known[id(value)]

@@ -12,7 +12,7 @@ import functools
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -50,15 +50,15 @@ T = TypeVar("T")
 class Repository:
     """One repository on the Hub."""
 
-    def __init__(self, repo_id: str, kind: Kind) -> None:
-        """Raise UsageError for a name that the Hub refuses."""
+    def __init__(self, repo_id: str, kind: Kind, waits: Sequence[float] = WAITS) -> None:
+        """Raise UsageError for a name that the Hub refuses. ``waits`` are the seconds between attempts."""
         ask(repo_id, lambda: validate_repo_id(repo_id))
         if "/" not in repo_id:
             raise UsageError(
                 f"{repo_id!r} is not the name of a repository: write ORG/NAME, with your user name or organisation"
             )
         self.api = HfApi(library_name="temporalwiki")
-        self.repo_id, self.kind = repo_id, kind
+        self.repo_id, self.kind, self._waits = repo_id, kind, waits
         self.name = repo_id if kind == "model" else f"{kind}s/{repo_id}"
         self.url = f"{self.api.endpoint}/{self.name}"
 
@@ -268,7 +268,7 @@ class Repository:
         return self._ask(attempt)
 
     def _ask(self, call: Callable[[], T]) -> T:
-        return ask(self.name, call)
+        return ask(self.name, call, self._waits)
 
 
 class NotFound(InputError):
@@ -279,12 +279,12 @@ class Unreachable(InputError):
     """The Hub does not answer."""
 
 
-def ask(name: str, call: Callable[[], T]) -> T:
+def ask(name: str, call: Callable[[], T], waits: Sequence[float] = WAITS) -> T:
     """Call the Hub, and try again after temporary faults. Error messages begin with ``name``.
 
     Raises UsageError for a name that the Hub refuses, NotFound, Unreachable, and InputError for all other faults.
     """
-    waits = iter(WAITS)
+    left = iter(waits)
     while True:
         try:
             return call()
@@ -304,7 +304,7 @@ def ask(name: str, call: Callable[[], T]) -> T:
         except (HfHubHTTPError, httpx2.HTTPError, OSError, RuntimeError, ValueError) as error:
             fault = _fault(error)
             status = fault.response.status_code if isinstance(fault, HfHubHTTPError) else None
-            wait = next(waits, None)
+            wait = next(left, None)
             cut = isinstance(fault, httpx2.TransportError | ConnectionError)
             temporary = status in _TEMPORARY or cut
             if wait is None or not temporary:

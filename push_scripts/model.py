@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
@@ -21,15 +22,18 @@ from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import read_json
 from temporalwiki.base.markdown import one_line
+from temporalwiki.builders.data_source import find_on_hub
 from temporalwiki.builders.manifests import (
     BuiltManifest,
     CklManifest,
+    DataSource,
     ImportedManifest,
     TrainingManifest,
     check_checkpoint,
     read_manifests,
     read_training,
 )
+from temporalwiki.builders.published import on_hub
 from temporalwiki.eval_harness.cached_model import revision as revision_of
 from temporalwiki.eval_harness.cached_model import training
 from temporalwiki.eval_harness.results import Result, read_results
@@ -44,6 +48,7 @@ from temporalwiki.methods.checkpoint import (
 )
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, library_config, read_expansion
 from temporalwiki.methods.train import MANIFEST
+from temporalwiki.model_cards.edits import keep_edits
 from temporalwiki.model_cards.eval_results import PATH, HubDataset, eval_results
 from temporalwiki.model_cards.model import Base, Card, Kind, model_card
 from temporalwiki.push_scripts.hub import NotFound, ask
@@ -102,6 +107,9 @@ class Checkpoint:
         run = {name: _without_path(value) for name, value in self.training.content["run"].items()}
         kept = self.training.content.keys() - {"files", "settings"}
         content = {key: value for key, value in self.training.content.items() if key in kept} | {"run": run}
+        for key in ("sources", "earlier_sources"):
+            if key in content:
+                content[key] = msgspec.to_builtins(getattr(self.training, key))
         return msgspec.convert(content | {"content": content}, TrainingManifest)
 
 
@@ -111,18 +119,23 @@ def publish_model(
     *,
     tag: str | None = None,
     base: str | None = None,
+    dataset: str | None = None,
     results: Path | None = None,
     dry_run: bool = False,
 ) -> Iterator[str]:
     """Publish the checkpoint in the folder ``path``, its card, and its scores from the folder ``results``.
 
-    If the base model was a folder or a GGUF file on this machine, ``base`` is its Hub id, or ``id@revision``. Yields a
-    line for each step.
+    If the base model was a folder or a GGUF file on this machine, ``base`` is its Hub id, or ``id@revision``. If the
+    dataset was a folder and its ``published.json`` does not say where it is on the Hub, ``dataset`` does:
+    ``ORG/NAME@TAG``. Yields a line for each step.
 
     Raises UsageError or InputError, before anything is sent, if the folder has no finished checkpoint, its files are
-    damaged or not safetensors, or nobody else could load its base. Raises what ``publish`` raises.
+    damaged or not safetensors, nobody else could load its base, or ``dataset`` has another manifest than the data that
+    the model was trained or scored on. Raises what ``publish`` raises.
     """
     found = read_checkpoint(path)
+    twin = None if dataset is None else PublishedDataset.find(dataset)
+    found = replace(found, training=_with_places(found, twin))
     history = training(str(path))
     on_hub = _base(found, history, base)
     if found.kind != "model" and on_hub is not None:
@@ -133,6 +146,7 @@ def publish_model(
     if others := [result for result in read if result not in own]:
         named = ", ".join(sorted({f"{result.path.parent.name}/{result.path.name}" for result in others})[:3])
         yield f"left out: {len(others)} of {len(read)} results are of other checkpoints ({named} ...)"
+    own = [_with_place(result, twin) for result in own]
     data, languages = _data(found.training)
     card = Card(
         repo_id=repo_id,
@@ -204,7 +218,7 @@ def revision(found: Checkpoint, card: Card, head: Head | None = None) -> Revisio
             files[MANIFEST] = _json({**card.training.content, "base": base})
         else:
             files[SPEC] = _json(_expansion(found.folder) | {"base_model": base})
-    files["README.md"] = model_card(card).encode()
+    files["README.md"] = keep_edits(model_card(card), head.read("README.md") if head else None).encode()
     if (scored := eval_results(card.results, card.datasets)) is not None:
         files[PATH] = scored.encode()
     run = found.training.run
@@ -412,9 +426,94 @@ def _check_config(local: str, base: Base, names: Sequence[str] | None = None) ->
             raise InputError(f"--base {base.id}: another model than {local}: {name} is {on_hub}, not {here}")
 
 
+@dataclass(frozen=True)
+class PublishedDataset:
+    """The dataset on the Hub that ``--dataset`` names."""
+
+    given: str  # ORG/NAME@TAG
+    id: str
+    commit: str
+
+    @classmethod
+    def find(cls, given: str) -> PublishedDataset:
+        """Ask the Hub for the dataset. Raises UsageError or InputError if it is not there."""
+        id, at = split_revision(given)
+        if not is_hub_id(given) or "/" not in id:
+            raise UsageError(f"--dataset {given}: not a dataset on the Hub; write its id and tag, ORG/NAME@TAG")
+        try:
+            info = ask(given, lambda: HfApi().dataset_info(id, revision=at))
+        except NotFound:
+            raise InputError(f"--dataset {given}: the Hub has no such dataset, or you may not read it") from None
+        return cls(given, id, str(info.sha))
+
+    def place(self, source: DataSource, what: str) -> DataSource | None:
+        """Return the source with its place in this dataset, or None if the dataset has no config of its name.
+
+        Raises InputError if that config has another manifest. The message names ``what`` was made from the source.
+        """
+        found = ask(self.given, lambda: find_on_hub(self.id, source.config, self.commit))
+        if found is None:
+            return None
+        name, manifest = found
+        if source.manifest_sha256 is None:
+            raise InputError(f"{what}: does not say which manifest {name} had; make it again to compare")
+        if manifest.sha256 != source.manifest_sha256:
+            raise InputError(
+                f"--dataset {self.given}: the manifest of {name} has the SHA-256 {manifest.sha256} there, but "
+                f"{source.manifest_sha256} in {what}; name the dataset that it was made from"
+            )
+        tag = manifest.content.get("tag")
+        return msgspec.structs.replace(source, config=name, repository=self.id, commit=self.commit, tag=tag)
+
+
+def _with_places(found: Checkpoint, twin: PublishedDataset | None) -> TrainingManifest:
+    """Return the record of a training; its sources name their places on the Hub if those are known.
+
+    Raises InputError if ``twin`` does not have the data of the last phase.
+    """
+    training = found.training
+    folder = Path(training.run.data) if PurePath(training.run.data).is_absolute() else None
+
+    def placed(source: DataSource) -> DataSource:
+        return source if source.repository or folder is None else on_hub(folder, source)
+
+    sources, earlier = list(map(placed, training.sources)), list(map(placed, training.earlier_sources))
+    if twin is not None:
+        if not sources:
+            raise InputError(f"{found.folder}: training.json names no data to compare with --dataset; train again")
+        for i, source in enumerate(sources):
+            place = twin.place(source, str(found.folder))
+            if place is None:
+                raise InputError(
+                    f"--dataset {twin.given}: has no {source.config}, which {found.folder} was trained on"
+                )
+            sources[i] = place
+    return msgspec.structs.replace(training, sources=sources, earlier_sources=earlier)
+
+
+def _with_place(result: Result, twin: PublishedDataset | None) -> Result:
+    """Return the result; its dataset has the name that it has on the Hub, if that is known."""
+    data = result.manifest.data
+    if data.source is None or data.source.id is not None:
+        return result
+    source = on_hub(Path(data.dataset), data.source) if checkpoint.exists(data.dataset) else data.source
+    if source.id is None and twin is not None:
+        source = twin.place(source, str(result.path)) or source
+    if source.id is None:
+        return result
+    named = msgspec.structs.replace(data, dataset=source.id, source=source)
+    return replace(result, manifest=msgspec.structs.replace(result.manifest, data=named))
+
+
 def _data(training: TrainingManifest) -> tuple[BuiltManifest | ImportedManifest | None, list[str]]:
     """Return the manifest of the last phase's data, if it is an interval on this machine, and the data's languages."""
     named, config = training.run.data, training.run.config
+    for source in training.sources[:1]:
+        if source.repository and source.commit and source.manifest_sha256:
+            find = functools.partial(find_on_hub, source.repository, source.config, source.commit)
+            with contextlib.suppress(NotFound):  # deleted since
+                if (found := ask(source.repository, find)) and isinstance(found[1], BuiltManifest):
+                    return found[1], [found[1].interval.language]
     if PurePath(named).is_absolute():
         for manifest in reversed(read_manifests(Path(named))):
             if any(config in (name, found.short_name) for name, found in manifest.configs.items()):

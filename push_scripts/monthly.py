@@ -18,7 +18,15 @@ from temporalwiki.base.terminal import say
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.configs import SPLITS, names
 from temporalwiki.builders.dataset_folder import check_place, problems
-from temporalwiki.builders.fetch import NoSuchDump, dates_of_wikidata, describe_plan, fetch, newest_interval, plan
+from temporalwiki.builders.fetch import (
+    NoSuchDump,
+    dates_of_wikidata,
+    describe_plan,
+    fetch,
+    newest_interval,
+    plan,
+    unfinished_dump,
+)
 from temporalwiki.builders.finish import ALWAYS
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, Manifest, read_intervals
@@ -27,7 +35,7 @@ from temporalwiki.methods import needs
 from temporalwiki.methods.recipes import read_recipe
 from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.push_scripts.ckl_dataset import published_ckl
-from temporalwiki.push_scripts.dataset import month_tag, publish_dataset, published_months
+from temporalwiki.push_scripts.dataset import month_tag, publish_dataset, published_months, remember_published
 from temporalwiki.push_scripts.hub import Repository, ask
 from temporalwiki.push_scripts.repository_state import Head
 
@@ -104,6 +112,8 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
             other.check_rights(other_head, dry_run)
             if other is ckl:
                 _check_ckl(job, other_head)
+    if waiting := unfinished_dump(job.mirrors[0], job.wiki, newest.recent):
+        yield waiting
     missed: list[Interval] = []
     for interval in wanted:
         if interval != newest and (why := _missing_dumps(job, interval, published)):
@@ -115,6 +125,8 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
     if ckl is not None:
         yield from _live_ckl(job, dataset, ckl, wanted if dry_run else [], dry_run)
     if job.recipe is not None:
+        if not dry_run:
+            remember_published(job.out, dataset.head())  # an earlier run may have been killed before it did
         yield from _leaderboard(job, newest, dry_run)
     if missed:  # an error, because a scheduler reports only errors and no later run looks for these months
         listed = ", ".join(interval.name for interval in missed)

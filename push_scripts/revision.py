@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import BinaryIO, Literal
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.model_cards.edits import keep_edits
 from temporalwiki.push_scripts.repository_state import Changes, Content, File, Head, Kind, RemoteFile, Revision
 
 _ATTEMPTS = 10  # to commit before another publisher does
@@ -104,6 +106,8 @@ def publish_space(
 ) -> Iterator[str]:
     """Publish a Space; files of it that match ``own`` and are not in the revision are removed.
 
+    What people wrote into its card stays (``model_cards.edits``).
+
     Raises InputError for a Space that lacks the file ``mark`` and is not new, and what ``publish`` raises.
     """
 
@@ -113,7 +117,10 @@ def publish_space(
                 f"spaces/{head.repo_id}: it has no {mark}, but {others[0]}: it is for something else; choose another"
             )
         old = [path for path in sorted(head.files) if own.fullmatch(path) and path not in revision.files]
-        return [replace(revision, remove=tuple(old))]
+        card = revision.files["README.md"]
+        text = (card if isinstance(card, bytes) else read_small(card)).decode("utf-8", "replace")
+        files = {**revision.files, "README.md": keep_edits(text, head.read("README.md")).encode()}
+        return [replace(revision, files=files, remove=tuple(old))]
 
     yield from publish(repo_id, "space", plan, dry_run=dry_run, space_sdk=sdk)
 

@@ -28,7 +28,17 @@ from temporalwiki.builders.fetch.download import download, part_of
 from temporalwiki.builders.fetch.server import NoSuchDump, Server, Wanted, consecutive_firsts
 from temporalwiki.builders.snapshot import Dump, Interval
 
-__all__ = ["MIRROR", "NoSuchDump", "dates_of_wikidata", "describe_plan", "fetch", "left", "newest_interval", "plan"]
+__all__ = [
+    "MIRROR",
+    "NoSuchDump",
+    "dates_of_wikidata",
+    "describe_plan",
+    "fetch",
+    "left",
+    "newest_interval",
+    "plan",
+    "unfinished_dump",
+]
 
 MIRROR = "https://dumps.wikimedia.org"
 
@@ -58,6 +68,24 @@ def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
                 return pair
     missing = "; ".join(f"{date}: {problem}" for date, problem in unfinished.items() if problem)
     raise InputError(f"{wiki}: no two finished dumps of consecutive months: {missing}")
+
+
+def unfinished_dump(mirror: str, wiki: str, after: str) -> str | None:
+    """Return which dump of the first of a month is not done, and since when; None if all after ``after`` are done.
+
+    The newest one counts. Raises InputError if the server cannot be read.
+    """
+    with Connection(say) as connection:
+        server = Server(connection, [check_mirror(mirror)])
+        for date in sorted(
+            (date for date in server.dates(wiki) if date > after and date.endswith("01")), reverse=True
+        ):
+            try:
+                if problem := server.unfinished(wiki, date):
+                    return f"{wiki} {date} is not done: {problem} since {server.since(wiki, date)}"
+            except InputError as error:
+                return f"{wiki} {date} is not done: {str(error).removeprefix(f'{wiki} {date}: ')}"
+    return None
 
 
 def plan(

@@ -119,6 +119,16 @@ class Server:
                 return f"{job} is {status}"
         return None
 
+    def since(self, wiki: str, date: str) -> str:
+        """Return when an unfinished job of a dump last changed, as the server writes it, or the date of the dump."""
+        _, jobs = self._jobs(wiki, date)
+        for job in (_ARTICLES, _PAGE_PROPS):
+            if job in jobs and _status(jobs, job) not in ("done", "not there"):
+                updated = str(jobs[job].get("updated"))
+                if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{5,8}", updated):
+                    return updated
+        return f"{date[:4]}-{date[4:6]}-{date[6:]}"
+
     def wikidata(self, date: str, exact: bool) -> list[Wanted]:
         """Return the newest JSON dump at or before ``date`` (only at ``date`` if ``exact``), gz before bz2.
 

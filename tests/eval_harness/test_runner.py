@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
+from datasets import Dataset, DatasetDict
 from filelock import FileLock
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.builders.manifests import checked, read_manifests
+from temporalwiki.builders.published import record_published
 from temporalwiki.commands import main
 from temporalwiki.eval_harness import runner
 from temporalwiki.eval_harness.cached_model import CachedModel
@@ -34,6 +37,7 @@ from temporalwiki.methods import checkpoint, trainer
 import tiny_models
 from a_dataset import write_dataset
 from a_folder import rewrite
+from a_month import add_month
 from a_stop import Killed
 from tiny_probes import CHANGED, UNCHANGED, forward_passes, rows, write_month
 
@@ -170,6 +174,37 @@ def test_another_run_has_another_file(
     [first], [other] = run(), run(**OTHERS[case](tmp_path, models))
     assert first.path != other.path
     assert len(read_results(tmp_path / "results")) == 2
+
+
+def test_a_split_without_rows_counts_for_nothing(run: Callable[..., list[Result]]) -> None:
+    """A local month has such splits, its published copy does not."""
+    changed = Dataset.from_list(rows(CHANGED))
+    [local] = run(rows={"probes-1112": DatasetDict(changed=changed, unchanged=changed.select([]))})
+    [hub] = run(rows={"probes-1112": DatasetDict(changed=changed)})
+    assert local.path == hub.path
+    assert local.data["data"]["rows"] == {"changed": 4}
+
+
+def test_a_stored_result_names_the_dataset_of_the_hub_when_that_is_known(
+    run: Callable[..., list[Result]], tmp_path: Path
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    add_month(first, "20211101", "20211201", [])
+    shutil.copytree(first, second)
+    [manifest] = read_manifests(first)
+    local = {"config": "probes-20211101-20211201", "manifest_sha256": manifest.sha256}
+    on_hub = local | {"repository": "ORG/monthly", "commit": "c" * 40, "tag": "2021.12"}
+
+    def named(data: Path) -> tuple[str, dict[str, str]]:
+        [result] = run(data=str(data))
+        return result.data["data"]["dataset"], result.data["data"]["source"]
+
+    assert named(first) == (str(first), local)
+    assert named(second) == (str(second), local)  # the folder has moved
+    record_published(first, "ORG/monthly", [checked(manifest.content | {"tag": "2021.12"}, "")], lambda _: "c" * 40)
+    assert named(first) == ("ORG/monthly@2021.12", on_hub)
+    assert named(second) == ("ORG/monthly@2021.12", on_hub)  # an unpublished copy of the same month
+    assert len(read_results(tmp_path / "results")) == 1
 
 
 def test_a_limit_takes_the_first_rows(run: Callable[..., list[Result]], month: Path) -> None:

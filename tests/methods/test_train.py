@@ -235,6 +235,8 @@ def test_months_are_trained_one_after_the_other(
     first, second = (tmp_path / "both" / name for name in MONTHS)
     assert [read(folder)["run"]["model"] for folder in (first, second)] == [str(models[kind]), str(first)]
     assert [read(folder)["run"]["config"] for folder in (first, second)] == list(MONTHS)
+    assert read(first)["sources"][0]["config"] == "diffset-20211101-20211201"
+    assert read(second)["earlier_sources"] == read(first)["sources"]
     # the same, month by month
     assert train(method, kind, tmp_path / "one")[0] == 0
     assert equal(tmp_path / "one", first)

@@ -166,6 +166,45 @@ def test_what_was_built_here_names_its_dumps() -> None:
     assert cell(card, "its dump") == f"enwiki-20211101.xml.bz2, SHA-1 {'a' * 40}"
 
 
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("diffset-20211101-20211201", "Its training ended with what changed from 1 November 2021 to 1 December 2021."),
+        ("diffset-99999999-20211201", "Its training ended with what changed from 99999999 to 1 December 2021."),
+        ("news", ""),
+    ],
+)
+def test_the_last_day_of_its_data_is_in_words(config: str, said: str) -> None:
+    card = replace(PLAIN, training=training(sources=[{"config": config}]))
+    assert re.findall(r"^Its training ended.*$", model_card(card), re.MULTILINE) == ([said] if said else [])
+
+
+def test_sources_name_the_dataset_the_commit_and_the_manifest() -> None:
+    source = {"config": "diffset-20211101-20211201", "repository": "ORG/d", "commit": "c" * 40, "tag": "2021.12"}
+    earlier = {"config": "diffset-20211001-20211101", "repository": "ORG/before"}
+    found = training(sources=[source | {"manifest_sha256": "a" * 64}], earlier_sources=[earlier])
+    card = replace(PLAIN, training=found)
+    assert header(card)["datasets"] == ["ORG/before", "ORG/d"]
+    assert cell(card, "data of the last phase") == "ORG/d@2021.12"
+    assert cell(card, "its config") == f"diffset-20211101-20211201, commit {'c' * 40}, manifest {'a' * 64}"
+
+
+def test_what_was_learned_and_forgotten_comes_before_all_scores() -> None:
+    scores = {"all/learned": estimate(0.5, 0.4, 0.6), "all/forgotten": estimate(-0.1), "strict/learned": estimate(9)}
+    start = {"name": "/home/ann/gpt2", "revision": "r", "precision": "fp32"}
+    text = model_card(replace(PLAIN, results=[result(scores, start=start)]))
+    assert "\n| probes-1112 | gpt2 | 0.50 [0.40, 0.60] | -0.10 |\n" in text
+    assert text.index("## What it learned and forgot") < text.index("## How to load it") < text.index("## Scores")
+    assert "What it learned" not in model_card(replace(PLAIN, results=[result(SCORES, start=start)]))
+
+
+def test_a_note_is_there_only_if_a_score_needs_it() -> None:
+    text = model_card(replace(PLAIN, results=[result(SCORES)]))
+    assert "are in percent" in text and "light-tuned score a copy" in text
+    text = model_card(replace(PLAIN, results=[result({"changed/perplexity": estimate(2)})]))
+    assert "are in percent" not in text and "light-tuned score a copy" not in text
+
+
 def test_a_model_that_was_not_trained_has_a_card() -> None:
     initial = training(data={}, steps=None, loss=None, log=[])
     history = {**HISTORY, "method": "initial", "trained_on": [], "tokens": None, "learning_rate": None}

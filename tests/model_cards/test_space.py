@@ -75,6 +75,31 @@ def test_what_was_evaluated() -> None:
     assert "alice" not in body
 
 
+def learned(name: str, value: float, config: str = "probes-20211101-20211201", **model: Any) -> Result:
+    estimate = {"low": value - 1, "high": value + 1, "items": 9, "clusters": 8}
+    content = {
+        "task": {"name": "learned_and_forgotten"},
+        "model": {"name": name, "revision": COMMIT, **model},
+        "data": {"config": config, "hash": "aa"},
+        "start": {"name": "ORG/base", "revision": COMMIT, "precision": "fp32"},
+        "scores": {"all/learned": {"value": value, **estimate}, "all/forgotten": {"value": 0.5, **estimate}},
+    }
+    return a_result.from_content(Path("x.json"), content)
+
+
+def test_the_models_that_learned_most_of_the_newest_interval_come_first() -> None:
+    results = [learned(f"ORG/m{i}", float(i)) for i in range(7)]
+    results += [learned("/home/ann/best", 9.0, label="mine"), learned("ORG/old", 99.0, "probes-20201101-20201201")]
+    results += [learned("ORG/shown", 8.0, trained_on_test=["probes-1112"])]
+    _, body = parts(space_card("x", results))
+    rows = [line.split(" | ") for line in body.partition("- `index.html`")[0].splitlines() if "`probes-" in line]
+    assert [row[0] for row in rows if len(row) == 4] == [
+        "| `mine`", "| `ORG/shown (trained on test data)`", "| `ORG/m6`", "| `ORG/m5`", "| `ORG/m4`"
+    ]  # fmt: skip
+    assert rows[0][1:] == ["`probes-20211101-20211201`", "9.00 [8.00, 10.00]", "0.50 [8.00, 10.00] |"]
+    assert "What was learned most" not in parts(space_card("x", [result()]))[1]
+
+
 def test_one_model_is_one() -> None:
     assert "1 result of 1 model, by" in parts(space_card("x", [result()]))[1]
 

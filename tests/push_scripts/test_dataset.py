@@ -176,7 +176,7 @@ def test_what_the_maintainer_added_to_the_card_survives(folder: Path, hub: Loopb
     card.data["dataset_info"].append({"config_name": "mine", "features": [{"name": "x", "dtype": "int64"}]})
     card.data["extra_gated_prompt"] = "Please: don't # harm"
     card.data["license"] = ["mit"]
-    more = {"size_categories": ["1M<n<10M"], "train-eval-index": [{"config": "x"}], "viewer": False}
+    more = {"task_ids": ["language-modeling"], "train-eval-index": [{"config": "x"}], "viewer": False}
     text = str(card).replace("---\n", "---\n" + yaml.safe_dump(more), 1)
     hub.commit("dataset", REPO, {"README.md": text.encode(), "mine.parquet": b"PAR1"})
     month(folder, 1)
@@ -190,6 +190,24 @@ def test_what_the_maintainer_added_to_the_card_survives(folder: Path, hub: Loopb
     assert files(hub)["mine.parquet"] == b"PAR1"
     found = yaml.safe_load(files(hub)["README.md"].decode().split("---\n")[1])
     assert {key: found.get(key) for key in more} == more
+
+
+def test_a_section_and_changed_settings_of_the_maintainer_survive_the_next_month(
+    folder: Path, hub: LoopbackHub
+) -> None:
+    month(folder, 0)
+    run(folder)
+    text = files(hub)["README.md"].decode()
+    text = text.replace("pretty_name: TemporalWiki", "pretty_name: Our Wiki").replace(
+        "<!-- /yours -->", "![relations](relations.png)\n<!-- /yours -->"
+    )
+    hub.commit("dataset", REPO, {"README.md": text.encode()})
+    for number in (1, 2):
+        month(folder, number)
+        run(folder)
+        assert header(hub)["pretty_name"] == "Our Wiki"
+        body = files(hub)["README.md"].decode()
+        assert body.count("![relations](relations.png)\n<!-- /yours -->") == 1
 
 
 ODD_KEYS = ["1: x", "to_yaml: x", "_to_dict: x", "__class__: x", "null: z", "? [a]\n: b", "configs: 3", "[]"]

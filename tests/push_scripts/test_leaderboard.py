@@ -76,6 +76,15 @@ def test_the_space_holds_the_leaderboard_and_nothing_else(hub: LoopbackHub, boar
     assert {path for path in found if found[path] != wanted[path]} == {"index.html"}  # see below
 
 
+def test_what_a_maintainer_writes_into_the_spaces_card_stays(hub: LoopbackHub, board: Path) -> None:
+    list(publish_leaderboard(board, "ORG/leaderboard"))
+    card = published(hub)["README.md"].decode()
+    card = card.replace("title: ", "title: Our ").replace("<!-- /yours -->", "Ask us.\n<!-- /yours -->")
+    hub.commit("space", "ORG/leaderboard", {"README.md": card.encode()})
+    list(publish_leaderboard(board, "ORG/leaderboard"))
+    assert published(hub)["README.md"].decode() == card
+
+
 def test_nothing_says_where_it_was_made(hub: LoopbackHub, board: Path) -> None:
     assert "kept%20here" in (board / "index.html").read_text("utf-8")  # on disk, scores link to their results
     list(publish_leaderboard(board, "ORG/leaderboard"))

@@ -19,14 +19,17 @@ from safetensors.torch import load_file, save_file
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.eval_harness.cached_model import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
+from temporalwiki.push_scripts.dataset import publish_dataset
 from temporalwiki.push_scripts.model import publish_model
 
 import a_result
 import tiny_models
 import tiny_training
 from a_folder import contents, rewrite
+from a_month import add_month, article
 from loopback_hub import LoopbackHub
 
 pytestmark = pytest.mark.usefixtures("quick", "online", "bases")
@@ -305,6 +308,15 @@ def test_an_adapter_or_layers_that_are_not_whole_are_not_sent(
     assert not is_there(hub, repo)
 
 
+def test_what_people_write_into_the_card_stays(hub: LoopbackHub, trained: Trained, repo: str) -> None:
+    list(publish_model(trained("gpt2", "diff"), repo))
+    card = files_of(hub, repo)["README.md"].decode().replace("<!-- /yours -->", "Made by us.\n<!-- /yours -->")
+    hub.commit("model", repo, {"README.md": card.encode()})
+    list(publish_model(trained("gpt2", "initial"), repo))
+    after = files_of(hub, repo)["README.md"].decode()
+    assert "| method | initial |" in after and "Made by us.\n<!-- /yours -->" in after
+
+
 def test_a_dry_run_sends_nothing(hub: LoopbackHub, trained: Trained, repo: str) -> None:
     lines = list(publish_model(trained("gpt2", "lora"), repo, base="org/gpt2", tag="2021.12", dry_run=True))
     assert not is_there(hub, repo)
@@ -509,6 +521,102 @@ def test_its_own_scores_are_in_its_card_and_in_the_hubs_results(
     assert "| probes-1112 | twiki_probes 1 | unchanged | exact_match | 30.00 [25.00, 35.00] | 10 | higher |" in said
     assert "| probes-1011 | twiki_probes 1 | changed | exact_match | 10.00 [5.00, 15.00] | 10 | higher |" in said
     assert "invariantlama" not in said
+
+
+# Its data
+
+
+MONTH = {"config": "diffset-20211101-20211201", "manifest_sha256": "a" * 64}
+
+
+@pytest.fixture
+def month(hub: LoopbackHub, tmp_path: Path, repo: str) -> str:
+    """A dataset on the Hub with one month, under a name that no other test has used."""
+    add_month(tmp_path / "month", "20211101", "20211201", [article(1)])
+    list(publish_dataset(tmp_path / "month", f"{repo}-data"))
+    return f"{repo}-data"
+
+
+def trained_on(folder: Path, *sources: dict[str, Any], **more: Any) -> Path:
+    rewrite(folder / "training.json", sources=list(sources), **more)
+    return folder
+
+
+def hash_of(tmp_path: Path) -> str:
+    [manifest] = read_manifests(tmp_path / "month")
+    return manifest.sha256
+
+
+def test_data_of_a_folder_are_found_on_the_hub_by_their_hash(
+    hub: LoopbackHub, copied: Copied, month: str, results: Path, tmp_path: Path, repo: str
+) -> None:
+    source = MONTH | {"manifest_sha256": hash_of(tmp_path)}
+    folder = trained_on(copied("gpt2", "diff"), source, earlier_sources=[MONTH | {"repository": "org/before"}])
+    for path in results.glob("diff-*/probes-1112.*.json"):
+        content = json.loads(path.read_text())
+        content["data"] |= {"dataset": "/gone", "source": source | {"config": "probes-20211101-20211201"}}
+        path.write_text(json.dumps(content))
+    list(publish_model(folder, repo, dataset=f"{month}@2021.12", results=results))
+    files, commit = files_of(hub, repo), hub.repo("dataset", month).tags["2021.12"]
+    assert ModelCard(files["README.md"].decode()).data.datasets == sorted(["org/before", month])
+    assert json.loads(files["training.json"])["sources"] == [
+        source | {"repository": month, "commit": commit, "tag": "2021.12"}
+    ]
+    assert f"| data of the last phase | {month}@2021.12 |" in files["README.md"].decode()
+    entries = yaml.safe_load(files[".eval_results/temporalwiki.yaml"])
+    assert {entry["dataset"]["id"] for entry in entries} == {month}
+    with pytest.raises(InputError, match="it has scores of these weights"):
+        list(publish_model(folder, repo, dataset=f"{month}@2021.12"))
+
+
+OTHER_DATA: dict[str, tuple[str, list[dict[str, Any]], str]] = {
+    "another month of the same name": (
+        "{month}@2021.12",
+        [MONTH],
+        f"--dataset {{month}}@2021.12: the manifest of {MONTH['config']} has the SHA-256 {{sha256}} there, but "
+        f"{'a' * 64} in {{folder}}; name the dataset",
+    ),
+    "a month that it lacks": (
+        "{month}@2021.12", [MONTH | {"config": "diffset-20211201-20220101"}], "has no diffset-20211201-20220101, which"
+    ),
+    "a record without hashes": ("{month}", [{"config": MONTH["config"]}], "does not say which manifest"),
+    "a record without data": ("{month}", [], "training.json names no data to compare with --dataset; train again"),
+    "a tag that is not there": ("{month}@2099.01", [MONTH], "{month}@2099.01: the Hub has no such dataset"),
+    "a repository that is not there": ("org/nowhere", [MONTH], "org/nowhere: the Hub has no such dataset"),
+    "a folder": ("./temporalwiki", [MONTH], "./temporalwiki: not a dataset on the Hub; write its id and tag"),
+    "no organisation": ("temporalwiki", [MONTH], "temporalwiki: not a dataset on the Hub; write its id and tag"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", OTHER_DATA)
+def test_other_data_are_refused(
+    case: str, hub: LoopbackHub, copied: Copied, month: str, tmp_path: Path, repo: str
+) -> None:
+    given, sources, message = OTHER_DATA[case]
+    folder = trained_on(copied("gpt2", "diff"), *sources)
+    expected = message.format(month=month, sha256=hash_of(tmp_path), folder=folder)
+    with pytest.raises(InputError, match=re.escape(expected)):
+        list(publish_model(folder, repo, dataset=given.format(month=month)))
+    assert not is_there(hub, repo)
+
+
+def test_a_result_on_other_data_of_the_same_name_is_refused(
+    hub: LoopbackHub, copied: Copied, month: str, results: Path, tmp_path: Path, repo: str
+) -> None:
+    folder = trained_on(copied("gpt2", "diff"), MONTH | {"manifest_sha256": hash_of(tmp_path)})
+    [path] = results.glob("diff-*/probes-1112.*.json")
+    content = json.loads(path.read_text())
+    content["data"] |= {"dataset": "/gone", "source": MONTH | {"config": "probes-20211101-20211201"}}
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=f"{hash_of(tmp_path)} there, but {'a' * 64} in .*probes-1112"):
+        list(publish_model(folder, repo, dataset=month, results=results))
+    assert not is_there(hub, repo)
+
+
+def test_a_dataset_that_was_deleted_since_holds_no_model_up(hub: LoopbackHub, copied: Copied, repo: str) -> None:
+    gone = MONTH | {"repository": f"{repo}-gone", "commit": "c" * 40, "tag": "2021.12"}
+    list(publish_model(trained_on(copied("gpt2", "diff"), gone), repo))
+    assert ModelCard(files_of(hub, repo)["README.md"].decode()).data.datasets == [f"{repo}-gone"]
 
 
 @pytest.mark.parametrize("method", ["diff", "lora"])

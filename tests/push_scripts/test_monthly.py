@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 import json
 import re
 import shutil
@@ -17,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 from dump_forms import write_page_props
+from huggingface_hub import ModelCard
 
 from temporalwiki.base.files import only_one
 from temporalwiki.builders.build import BuildOptions, build, find_sources
@@ -27,12 +29,13 @@ from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.push_scripts import monthly
 from temporalwiki.push_scripts.dataset import publish_dataset
 from temporalwiki.push_scripts.hub import WAITS
+from temporalwiki.push_scripts.model import publish_model
 from temporalwiki.push_scripts.monthly import months_between
 
 import a_ckl_config
 import tiny_models
 from a_disk import disk
-from a_folder import without_manifests
+from a_folder import contents, without_manifests
 from a_month import add_month
 from faults.rows import ONE_LINE
 from file_server import Fault, FileServer, served
@@ -360,6 +363,7 @@ def test_a_full_disk_stops_it_before_anything_is_sent(
             tmp_path / "work",
             card=folder_card,
         )
+        (tmp_path / "temporalwiki" / "published.json").unlink()  # which only a publish writes
         assert without_manifests(tmp_path / "temporalwiki") == without_manifests(tmp_path / "wanted")
 
 
@@ -703,6 +707,7 @@ def test_a_recipe_goes_on_with_the_new_month_and_its_leaderboard_is_published(
     assert tags(hub) == ["2021.09"]
     page = hub.repo("space", SPACE).files()["index.html"]
     assert b"20210801-20210901" in page and b"20210901-20211001" not in page
+    assert f"{REPO}@2021.09" in hub.repo("space", SPACE).files()["README.md"].decode()
     trained = _trainings(tmp_path)
     has(*DATES[:3])
     status, _, err = run(*words)
@@ -716,6 +721,41 @@ def test_a_recipe_goes_on_with_the_new_month_and_its_leaderboard_is_published(
     (tmp_path / "model" / "config.json").write_text("{}")
     status, _, err = run(*words)
     assert status == 1 and len(sent(hub)) == before
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["at once", "after a run that was killed before the experiment"])
+def test_a_model_of_the_recipe_names_the_month_on_the_hub(
+    killed: bool, run: Run, hub: LoopbackHub, has: Has, recipe: Callable[..., Path], tmp_path: Path, quick: None
+) -> None:
+    tiny_models.save("gpt2", tmp_path / "model")
+    hub.commit("model", "ORG/base", {"README.md": b"---\nlicense: mit\n---\n", **contents(tmp_path / "model")})
+    has(*DATES[:2])
+    if killed:
+        assert run()[0] == 0
+        (tmp_path / "temporalwiki" / "published.json").unlink()
+    words = ("--recipe", str(recipe(tasks={"twiki_probes": {"light_tuning": False}})))
+    status, _, err = run(*words)
+    assert status == 0, err
+    [trained] = [path.parent for path in _trainings(tmp_path) if '"diff"' in path.read_text("utf-8")]
+    list(publish_model(trained, "ORG/diff", base="ORG/base", results=tmp_path / "experiment" / "results"))
+    month, files = hub.repo("dataset", REPO), hub.repo("model", "ORG/diff").files()
+    card = ModelCard(files["README.md"].decode()).data
+    assert (card.datasets, card.base_model) == ([REPO], "ORG/base")
+    [entry] = yaml.safe_load(files[".eval_results/temporalwiki.yaml"])
+    assert entry["dataset"] == {
+        "id": REPO, "task_id": "probes-20210801-20210901-changed", "revision": month.tags["2021.09"]
+    }  # fmt: skip
+    published = json.loads(month.files()["manifests/20210801-20210901.json"])
+    del published["tag"]
+    assert json.loads(files["training.json"])["sources"] == [
+        {
+            "config": "diffset-20210801-20210901",
+            "repository": REPO,
+            "commit": month.tags["2021.09"],
+            "tag": "2021.09",
+            "manifest_sha256": hashlib.sha256(json.dumps(published, sort_keys=True).encode()).hexdigest(),
+        }
+    ]
 
 
 def _trainings(folder: Path) -> dict[Path, int]:

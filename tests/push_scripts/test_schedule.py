@@ -91,6 +91,8 @@ def place(tmp_path: Path) -> Path:
         '#!/bin/bash\nprintf "<%s>" "$@"; echo " in $PWD"\n'
         'for i in $(seq 30); do echo "line $i" >&2; done\n'
         '[ "$2" != --wait ] || { touch waits; while [ ! -e go ]; do sleep 0.01; done; }\n'
+        '[ "$2" != --warn ] || echo "warning: no closing ]"\n'
+        '[ "$2" != --stale -o "${@: -1}" != --status ] || { echo "the newest is old"; exit 1; }\n'
         '[ "$2" != --fail ]\n'
     )
     command.chmod(0o755)
@@ -123,6 +125,21 @@ def test_what_fails_is_told_with_the_end_of_its_log(place: Path) -> None:
     said = done.stdout.splitlines()
     assert said[0].startswith("temporalwiki monthly failed") and str(place / "logs") in said[0]
     assert said[1:] == [f"line {i}" for i in range(11, 31)]
+
+
+def test_warnings_of_this_run_are_passed_on_once(place: Path) -> None:
+    done = sh(place, "--warn")
+    assert (done.returncode, done.stdout) == (0, "warning: no closing ]\n")
+    done = sh(place, "--wiki")  # on the same day, with the same log
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_a_dataset_that_needs_attention_is_told_though_the_job_went_well(place: Path) -> None:
+    done = sh(place, "--stale")
+    said = done.stdout.splitlines()
+    assert done.returncode == 1
+    assert said[0] == "temporalwiki monthly went well, but the dataset needs attention:"
+    assert said[1] == f"<monthly><--stale><--status> in {place}" and said[-1] == "the newest is old"
 
 
 def test_a_second_run_leaves_the_first_alone(place: Path) -> None:
