@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from temporalwiki.api.table import Table
 from temporalwiki.methods import needs
 
 
+@dataclass(frozen=True, repr=False)
+class Board(Table):
+    """A leaderboard: its folder, and a row for each score."""
+
+    @property
+    def picture(self) -> Path | None:
+        """What each method learned and forgot, or None if no result says so."""
+        return picture_in(self.path)
+
+
+def picture_in(folder: Path) -> Path | None:
+    """Return the figure of what each method learned and forgot in a leaderboard's folder, or None."""
+    figure = folder / "figures" / "learned_and_forgotten.png"
+    return figure if figure.is_file() else None
+
+
 def leaderboard(
     results: str | os.PathLike[str], out: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None
-) -> Table:
+) -> Board:
     """Write the leaderboard of result files, and return its folder and a row for each score.
 
     Args:
@@ -33,4 +49,4 @@ def leaderboard(
 
     folder, shown = Path(out), None if data is None else os.fspath(data)
     lines = list(write_leaderboard(found, Path(results), folder, space_card, shown))
-    return Table(folder, [asdict(row) for row in read_parquet(folder / "results.parquet")], "\n".join(lines))
+    return Board(folder, [asdict(row) for row in read_parquet(folder / "results.parquet")], "\n".join(lines))
