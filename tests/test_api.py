@@ -608,6 +608,11 @@ def test_every_command_that_prints_a_table_prints_json(command: Callable[[str], 
     assert inspected == [{"model": "gpt2", **row} for row in found.rows]
     lines = command("inspect dumps/enwiki/20211101/enwiki-20211101-pages-articles-multistream.xml.bz2")["rows"]
     assert lines[0]["line"].endswith("complete")
+    made = command(f"ckl newlama --probes {tmp_path / 'wiki'} --out {tmp_path / 'ckl'}")
+    [manifest] = read_manifests(tmp_path / "ckl")
+    assert [(row["config"], row["rows"]) for row in made["rows"]] == [
+        (name, split.num_examples) for name, config in manifest.configs.items() for split in config.splits.values()
+    ]
 
 
 @pytest.mark.parametrize(("what", "known"), [("methods", METHODS), ("tasks", TASKS)])
