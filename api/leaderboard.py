@@ -27,7 +27,11 @@ def picture_in(folder: Path) -> Path | None:
 
 
 def leaderboard(
-    results: str | os.PathLike[str], out: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None
+    results: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    export: str | os.PathLike[str] | None = None,
 ) -> Board:
     """Write the leaderboard of result files, and return its folder and a row for each score.
 
@@ -35,6 +39,7 @@ def leaderboard(
         results: folder with results of ``evaluate``.
         out: folder of the page, index.html.
         data: dataset folder or Hub id, to plot its facts.
+        export: folder to which each result is also written as a document of Every Eval Ever.
 
     Raises InputError for folders that cannot be used, and UsageError if a package is missing.
     """
@@ -45,8 +50,11 @@ def leaderboard(
 
         from temporalwiki.eval_harness.leaderboard import write_leaderboard  # takes seconds to import
         from temporalwiki.eval_harness.leaderboard.rows import read_parquet
+        from temporalwiki.model_cards.every_eval_ever import write_logs
         from temporalwiki.model_cards.space import space_card
 
     folder, shown = Path(out), None if data is None else os.fspath(data)
     lines = list(write_leaderboard(found, Path(results), folder, space_card, shown))
+    if export is not None:
+        lines.append(f"{len(write_logs(found, Path(export)))} results for Every Eval Ever: {Path(export)}")
     return Board(folder, [asdict(row) for row in read_parquet(folder / "results.parquet")], "\n".join(lines))
