@@ -192,7 +192,7 @@ def open_held(model: Any, precision: str, tokenizer: Any = None, name: str | Non
 
 
 def _from_recipe(recipe: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of ``evaluate`` in a recipe, overridden by those that are given.
+    """Return the arguments of ``evaluate`` in a recipe; arguments that are given override them.
 
     Raises UsageError for a recipe that cannot be read, and for a value of the wrong type.
     """

@@ -578,6 +578,14 @@ NO_MODEL: dict[str, tuple[Callable[[], object], str]] = {
         "data: no config 'probes-1113' (did you mean probes-1112?)",
     ),
     "no steps": (lambda: temporalwiki.ForgettingCallback(data="data", every=0), "every must be at least 1, not 0"),
+    "a config that is not there": (
+        lambda: temporalwiki.load_dataset("data", "diffset-1113"),
+        "data: BuilderConfig 'diffset-1113' not found",
+    ),
+    "a split that is not there": (
+        lambda: temporalwiki.load_dataset("data", "diffset-1112", split="test"),
+        'data: Unknown split "test"',
+    ),
     "an unknown option": (
         lambda: temporalwiki.evaluate("gpt2", "data", "twiki_probes", beam=2),
         "twiki_probes: no option 'beam' (did you mean beams?); there are answers, light_tuning",
