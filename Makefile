@@ -9,7 +9,7 @@ HASHED = $(shell $(PYTHON) -c 'import platform as p, sys; \
   print("yes" if (p.system(), p.machine(), sys.version_info[:2]) == ("Linux", "x86_64", (3, 11)) else "")')
 HASHES = --quiet --disable-pip-version-check --require-hashes --no-deps
 
-.PHONY: demo demo-real dumps test faults fuzz docs audit sbom clean
+.PHONY: demo demo-real dumps test faults fuzz docs audit sbom release clean
 
 demo: .venv/ready
 	.venv/bin/temporalwiki demo --out demo
@@ -52,6 +52,27 @@ sbom: .venv/ready
 	mkdir -p build
 	.venv-sbom/bin/cyclonedx-py environment --output-reproducible --output-file build/sbom.json .venv
 
+# Wheel and sdist in dist/, tried in an environment that holds nothing else; nothing is uploaded.
+PIP = -m pip install --quiet --disable-pip-version-check
+release: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+release:
+	rm -rf dist build/lib build/bdist.* build/release
+	$(PYTHON) -m venv --clear .venv-release
+	.venv-release/bin/python $(PIP) 'build >= 1.4' 'twine >= 6.2'
+	.venv-release/bin/python -m build . >/dev/null
+	.venv-release/bin/python -m build --wheel --outdir build/release . >/dev/null
+	cmp dist/*.whl build/release/*.whl  # the sdist and this folder give the same wheel
+	.venv-release/bin/twine check --strict dist/*
+	$(PYTHON) -m venv --clear build/release/venv
+	build/release/venv/bin/python $(PIP) -c constraints.txt dist/*.whl
+	mkdir build/release/base build/release/notebooks
+	cd build/release/base && ../venv/bin/python -I ../../../tests/smoke.py
+	@du -sm build/release/venv
+	build/release/venv/bin/python $(PIP) -c constraints.txt "$$(echo dist/*.whl)[eval]"
+	@du -sm build/release/venv
+	cd build/release/notebooks && HF_HUB_OFFLINE=1 MPLBACKEND=Agg ../venv/bin/python -I ../../../tests/notebooks.py ../../../examples/notebooks/*.ipynb
+	ls -l dist
+
 .venv/ready: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --clear .venv
 	.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[eval]'
@@ -73,4 +94,4 @@ sbom: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venv-audit .venv-sbom .venv-test build demo demo-real .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info
+	rm -rf .venv .venv-audit .venv-release .venv-sbom .venv-test build dist demo demo-real .mypy_cache .ruff_cache .pytest_cache .hypothesis src/*.egg-info

@@ -35,6 +35,11 @@ class Known(Table):
 
     scores: Mapping[str, Month]  # "all", then each topic
 
+    @property
+    def picture(self) -> Path:
+        """The chart of the months."""
+        return self.path / "cutoff.svg"
+
 
 def cutoff(
     model: str | os.PathLike[str] | PreTrainedModel | PeftModel,

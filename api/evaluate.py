@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,6 +15,7 @@ from temporalwiki.base.options import did_you_mean, from_mapping
 from temporalwiki.builders.after_cutoff import read_after
 from temporalwiki.eval_harness.tasks import find_task
 from temporalwiki.methods import needs
+from temporalwiki.methods.recipes import read_recipe
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -58,19 +59,20 @@ class Scores(Table):
 
 
 def evaluate(
-    model: str | os.PathLike[str] | PreTrainedModel | PeftModel,
-    data: str | os.PathLike[str] | Dataset | DatasetDict,
-    tasks: str | Sequence[str],
+    model: str | os.PathLike[str] | PreTrainedModel | PeftModel | None = None,
+    data: str | os.PathLike[str] | Dataset | DatasetDict | None = None,
+    tasks: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None = None,
     *,
-    config: str | Sequence[str] = (),
-    output: str | os.PathLike[str] = "results",
+    config: str | Sequence[str] | None = None,
+    output: str | os.PathLike[str] | None = None,
     limit: int | None = None,
     start: str | os.PathLike[str] | PreTrainedModel | PeftModel | None = None,
     judge: str | None = None,
-    precision: str = "auto",
+    precision: str | None = None,
     after_cutoff: str | None = None,
     retrieve: str | None = None,
     top_k: int | None = None,
+    recipe: str | os.PathLike[str] | None = None,
     tokenizer: str | os.PathLike[str] | PreTrainedTokenizerBase | None = None,
     name: str | None = None,
     **options: Any,
@@ -84,18 +86,19 @@ def evaluate(
             a model in memory.
         data: a folder, a Hub id, id@revision, or a dataset in memory. A ``Dataset`` is one split, "changed" if it has
             no name.
-        tasks: names of tasks.
+        tasks: names of tasks, or a mapping from their names to their options.
         config: configs to score on; by default all that the tasks can read. It names data in memory.
-        output: folder of the result files.
+        output: folder of the result files, by default results.
         limit: score only the first rows of each split.
         start: the model that the model started from, or its results.
         judge: another model of a provider, which reads the replies as well.
-        precision: of likelihoods: auto, fp32 or bf16.
+        precision: of likelihoods: auto (the default), fp32 or bf16.
         after_cutoff: score only facts that began, and text that appeared, after a date or after the cutoff of a model:
             a result of ``temporalwiki cutoff``, or the name of a model that has one in ``output``.
         retrieve: what the model reads before each question: passages of a config with text, such as diffset-1112, or
             the "evidence" of each row.
         top_k: how many passages of the config to read; by default 5.
+        recipe: YAML file with these arguments. The other arguments override it.
         tokenizer: of models in memory; by default the one of their ``name_or_path``.
         name: of a model in memory, in the results; by default its ``name_or_path``. A hash of the weights tells
             models of the same name apart.
@@ -103,20 +106,32 @@ def evaluate(
 
     Raises UsageError for a wrong argument, and InputError for a model or data that cannot be used.
     """
+    if recipe is not None:
+        given = {"model": model, "data": data, "tasks": tasks, "config": config, "output": output, "limit": limit}
+        given |= {"start": start, "judge": judge, "precision": precision, "after_cutoff": after_cutoff}
+        given |= {"retrieve": retrieve, "top_k": top_k}
+        given |= {"tokenizer": tokenizer, "name": name, **options}
+        return evaluate(**_from_recipe(os.fspath(recipe), given))
     if limit is not None and limit < 1:
         raise UsageError(f"--limit must be at least 1, not {limit}")
     if top_k is not None and retrieve is None:
         raise UsageError("--top-k: name the config to retrieve from with --retrieve")
-    if not (names := names_of(tasks)):
+    for argument, value in (("model", model), ("data", data), ("tasks", tasks)):
+        if value is None:
+            raise UsageError(f"--{argument} is required, on the command line or in a recipe")
+    if not (names := names_of(tasks or ())):
         raise UsageError("--tasks: name one or more, separated by commas")
-    after = None if after_cutoff is None else read_after(after_cutoff, Path(output))
-    chosen = _with_options({task: find_task(task) for task in names}, options)
+    output, precision = Path("results" if output is None else output), precision or "auto"
+    after = None if after_cutoff is None else read_after(after_cutoff, output)
+    own = tasks if isinstance(tasks, Mapping) else {}
+    chosen = _with_options({task: find_task(task) for task in names}, options, own)
     with needs("eval"):
         from temporalwiki.eval_harness.cached_model import CachedModel
         from temporalwiki.eval_harness.held_model import HeldModel, modes_kept
         from temporalwiki.eval_harness.interface_model import InterfaceModel
         from temporalwiki.eval_harness.results import table
-        from temporalwiki.eval_harness.runner import Evaluation, evaluate
+        from temporalwiki.eval_harness.runner import Evaluation
+        from temporalwiki.eval_harness.runner import evaluate as score
 
     scored = open_model(model, precision, tokenizer, name)
     first: str | CachedModel | None = None
@@ -127,14 +142,14 @@ def evaluate(
         if not isinstance(scored, InterfaceModel) or not isinstance(reader, InterfaceModel):
             raise UsageError("--judge: both --model and --judge must be models of a provider, such as openai/NAME")
         scored.judge = reader
-    configs = (config,) if isinstance(config, str) else tuple(config)
+    configs = (config,) if isinstance(config, str) else tuple(config or ())
     rows = None if isinstance(data, str | os.PathLike) else _configs_in(data, configs, chosen)
     wanted = Evaluation(
         os.fspath(model) if isinstance(model, str | os.PathLike) else scored.name,
         os.fspath(data) if isinstance(data, str | os.PathLike) else IN_MEMORY,
         chosen,
         configs,
-        Path(output),
+        output,
         limit,
         start=first,
         rows=rows,
@@ -146,15 +161,15 @@ def evaluate(
         for held in (scored, first):
             if isinstance(held, HeldModel):
                 stack.enter_context(modes_kept(held.loaded.model))
-        results = evaluate(wanted, scored)
+        results = score(wanted, scored)
     paths = [result.path for result in results]
     text = "\n".join([table(results), *map(str, paths)])
     path = paths[0] if len(paths) == 1 else wanted.output
     return Scores(path, [row for result in results for row in score_rows(result)], text, results)
 
 
-def names_of(tasks: str | Sequence[str]) -> list[str]:
-    """Return the names of tasks in a list, or in a text with commas."""
+def names_of(tasks: str | Iterable[str]) -> list[str]:
+    """Return the names of tasks in a list, in a mapping, or in a text with commas."""
     return tasks.replace(",", " ").split() if isinstance(tasks, str) else list(tasks)
 
 
@@ -186,8 +201,54 @@ def open_held(model: Any, precision: str, tokenizer: Any = None, name: str | Non
     return held_model(model, tokenizer, cache_folder(), precision, name)
 
 
-def _with_options(tasks: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tasks with those of ``options`` that they have. Raises UsageError for an unknown option."""
+def _from_recipe(recipe: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of ``evaluate`` in a recipe; arguments that are given override them.
+
+    Raises UsageError for a recipe that cannot be read, and for a value of the wrong type.
+    """
+    values = read_recipe(recipe, None)
+    where = f"--recipe {recipe}: "
+    known = {f.name for f in fields(_Recipe)}
+    if wrong := sorted({"recipe", "tokenizer", "name"} & values.keys()):
+        raise UsageError(f"{where}no option {wrong[0]!r} in a recipe")
+    tasks = values.get("tasks")
+    if isinstance(tasks, dict):
+        parts = (tasks, *tasks.values())
+        if not all(
+            isinstance(part, dict | None) and all(isinstance(key, str) for key in part or ()) for part in parts
+        ):
+            raise UsageError(f"{where}tasks must map names of tasks to mappings of their options")
+        known -= {"tasks"}
+    own = from_mapping(_Recipe, {name: value for name, value in values.items() if name in known}, where)
+    found = values | {name: getattr(own, name) for name in values.keys() & known}
+    return found | {name: value for name, value in given.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """What a recipe of an evaluation holds besides the options of tasks; ``tasks`` may also map names to options."""
+
+    model: str | None = None
+    data: str | None = None
+    tasks: tuple[str, ...] | None = None
+    config: tuple[str, ...] | None = None
+    output: str | None = None
+    limit: int | None = None
+    retrieve: str | None = None
+    top_k: int | None = None
+    start: str | None = None
+    judge: str | None = None
+    precision: str | None = None
+    after_cutoff: str | None = None
+
+
+def _with_options(
+    tasks: Mapping[str, Any], options: Mapping[str, Any], own: Mapping[str, Mapping[str, Any] | None]
+) -> dict[str, Any]:
+    """Return the tasks with those of ``options`` that they have; ``own`` has options of single tasks.
+
+    Raises UsageError for an unknown option.
+    """
     known = dict.fromkeys(option.name for task in tasks.values() for option in fields(task))
     for name in options:
         if name not in known:
@@ -195,8 +256,9 @@ def _with_options(tasks: Mapping[str, Any], options: Mapping[str, Any]) -> dict[
             raise UsageError(f"{', '.join(tasks)}: no option {name!r}{did_you_mean(name, known)}{there}")
     given: dict[str, Any] = {}
     for task, of in tasks.items():
-        own = {option.name for option in fields(of)}
-        given[task] = from_mapping(of, {key: value for key, value in options.items() if key in own}, "--")
+        shared = {option.name for option in fields(of)} & options.keys()
+        values = dict(own.get(task) or {}) | {name: options[name] for name in shared}
+        given[task] = from_mapping(of, values, "--" if task not in own else f"{task}: ")
     return given
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
+from temporalwiki.api.leaderboard import picture_in
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods import needs
@@ -17,6 +19,11 @@ class Cells(Table):
     """The trainings and evaluations of an experiment: a row for each, with its state, and why it failed."""
 
     failure: str  # what to say if cells failed, or ""
+
+    @property
+    def picture(self) -> Path | None:
+        """What each method learned and forgot, or None if no result says so."""
+        return picture_in(self.path / "leaderboard")
 
 
 def experiment(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.terminal import say
@@ -29,11 +30,10 @@ if TYPE_CHECKING:
 class ForgettingCallback(TrainerCallback):
     """A callback for the trainers of `transformers` and trl that measures learned and forgotten facts.
 
-    It measures at each evaluation, every ``every`` steps and at the end, compared with the model at the beginning of
-    the training. ``trainer.state.log_history`` gets the values: ``learned`` is how much likelier changed facts became,
-    beyond unchanged facts of the same relations, and ``forgotten`` how much less likely unchanged facts became, both
-    in nats per token; with ``strict/`` before the name, of strict facts only. ``history`` has their 95 % intervals as
-    well. The training itself is the same as without the callback.
+    It measures at each evaluation, every ``every`` steps and at the end, compared with the start of the training.
+    ``trainer.state.log_history`` gets the values: ``learned`` is how much likelier changed facts became, beyond
+    unchanged facts of the same relations, and ``forgotten`` how much less likely unchanged facts became, both in nats
+    per token; ``strict/`` marks those of strict facts. ``history`` has their 95 % intervals. The training is the same.
     """
 
     def __init__(
@@ -72,8 +72,6 @@ class ForgettingCallback(TrainerCallback):
 
     def to_pandas(self) -> Any:
         """Return ``history`` as a ``pandas.DataFrame``."""
-        import pyarrow as pa
-
         return pa.Table.from_pylist(self.history).to_pandas()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
@@ -85,44 +83,39 @@ class ForgettingCallback(TrainerCallback):
             self._score(self._start)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Measure after an evaluation."""
+        """Measure after an evaluation, and the trained model."""
         self._measure(args, state, kwargs)
+
+    on_train_end = on_evaluate
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Measure every so many steps."""
         if self.every is not None and state.global_step % self.every == 0:
             self._measure(args, state, kwargs)
 
-    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Measure the trained model."""
-        self._measure(args, state, kwargs)
-
     def _measure(self, args: Any, state: Any, kwargs: dict[str, Any]) -> None:
         if self._start is None or self._measured == state.global_step:  # an evaluation before training, or twice
             return
-        self._measured = state.global_step
+        self._measured = step = state.global_step
         model = self._live(args, kwargs)
         model.start = self._start
-        values: dict[str, float] = {}
-        for test, score in self._score(model).items():
-            name = test.removeprefix("all/")
-            values[name] = score.value
-            figures = {"value": score.value, "low": score.low, "high": score.high}
-            self.history.append({"step": state.global_step, "measure": name, **figures})
+        scores = {test.removeprefix("all/"): score for test, score in self._score(model).items()}
+        values = {name: score.value for name, score in scores.items()}
+        for name, one in scores.items():
+            self.history.append({"step": step, "measure": name, "value": one.value, "low": one.low, "high": one.high})
         if self.trainer is not None:
             self.trainer.log(values)
         else:
-            state.log_history.append({**values, "step": state.global_step})
+            state.log_history.append({**values, "step": step})
             shown = ", ".join(f"{name} {value:+.4f}" for name, value in values.items())
-            say(f"step {state.global_step}: {shown} nats per token")
+            say(f"step {step}: {shown} nats per token")
 
     def _score(self, model: _LiveModel) -> dict[str, Estimate]:
         with modes_kept(model.loaded.model):
             return dict(LearnedAndForgotten().run(model, self._rows).scores)
 
     def _live(self, args: Any, kwargs: dict[str, Any]) -> _LiveModel:
-        tokenizer = self.tokenizer if self.tokenizer is not None else kwargs.get("processing_class")
-        held = held_model(kwargs["model"], tokenizer, Path(), "auto")
+        held = held_model(kwargs["model"], self.tokenizer or kwargs.get("processing_class"), Path(), "auto")
         return _LiveModel(held.loaded, held.name, Path(), "bf16" if args.bf16 else held.precision)
 
 

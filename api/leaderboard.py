@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from temporalwiki.api.table import Table
 from temporalwiki.methods import needs
 
 
+@dataclass(frozen=True, repr=False)
+class Board(Table):
+    """A leaderboard: its folder, and a row for each score."""
+
+    @property
+    def picture(self) -> Path | None:
+        """What each method learned and forgot, or None if no result says so."""
+        return picture_in(self.path)
+
+
+def picture_in(folder: Path) -> Path | None:
+    """Return the figure of what each method learned and forgot in a leaderboard's folder, or None."""
+    figure = folder / "figures" / "learned_and_forgotten.png"
+    return figure if figure.is_file() else None
+
+
 def leaderboard(
-    results: str | os.PathLike[str], out: str | os.PathLike[str], *, data: str | os.PathLike[str] | None = None
-) -> Table:
+    results: str | os.PathLike[str],
+    out: str | os.PathLike[str],
+    *,
+    data: str | os.PathLike[str] | None = None,
+    export: str | os.PathLike[str] | None = None,
+) -> Board:
     """Write the leaderboard of result files, and return its folder and a row for each score.
 
     Args:
         results: folder with results of ``evaluate``.
         out: folder of the page, index.html.
         data: dataset folder or Hub id, to plot its facts.
+        export: folder to which each result is also written as a document of Every Eval Ever.
 
     Raises InputError for folders that cannot be used, and UsageError if a package is missing.
     """
@@ -29,8 +50,11 @@ def leaderboard(
 
         from temporalwiki.eval_harness.leaderboard import write_leaderboard  # takes seconds to import
         from temporalwiki.eval_harness.leaderboard.rows import read_parquet
+        from temporalwiki.model_cards.every_eval_ever import write_logs
         from temporalwiki.model_cards.space import space_card
 
     folder, shown = Path(out), None if data is None else os.fspath(data)
     lines = list(write_leaderboard(found, Path(results), folder, space_card, shown))
-    return Table(folder, [asdict(row) for row in read_parquet(folder / "results.parquet")], "\n".join(lines))
+    if export is not None:
+        lines.append(f"{len(write_logs(found, Path(export)))} results for Every Eval Ever: {Path(export)}")
+    return Board(folder, [asdict(row) for row in read_parquet(folder / "results.parquet")], "\n".join(lines))

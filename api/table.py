@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import mimetypes
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.base.terminal import print_result
+from temporalwiki.base.terminal import print_result, say
+
+_SHOWN = 60  # rows of a table in a notebook, as pandas has it
 
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """The place of the files that a function made, and its figures. Notebooks show it as a table.
+    """The place of the files that a function made, and its figures. Notebooks show it as a table, below its picture.
 
     It stands for its path wherever a function takes a path: ``train(data=build(...))``.
     """
@@ -22,6 +26,11 @@ class Table:
     path: Path
     rows: Sequence[Mapping[str, Any]]
     text: str  # what the command prints
+
+    @property
+    def picture(self) -> Path | None:
+        """The chart among the files, or None."""
+        return None
 
     def to_pandas(self) -> Any:
         """Return the figures as a ``pandas.DataFrame``."""
@@ -35,7 +44,12 @@ class Table:
         return json.dumps({"path": str(self.path), "rows": self.rows}, ensure_ascii=False, indent=1)
 
     def _repr_html_(self) -> str:
-        return str(self.to_pandas().to_html(index=False))  # pandas escapes what stands in the cells
+        # pandas escapes what stands in the cells, and browsers run no script of an image
+        table = str(self.to_pandas().to_html(index=False, max_rows=_SHOWN))
+        if self.picture is None:
+            return table
+        kind, content = mimetypes.guess_type(self.picture)[0], base64.b64encode(self.picture.read_bytes()).decode()
+        return f'<img alt="{self.picture.stem}" src="data:{kind};base64,{content}" style="max-width: 100%">{table}'
 
     def __repr__(self) -> str:
         return self.text
@@ -48,4 +62,13 @@ def show(made: Table, as_json: bool) -> None:
     """Print what a function returned. Of several processes of one run, only the first prints."""
     text = made.as_json() if as_json else made.text
     if text and os.environ.get("RANK", "0") == "0":
+        print_result(text)
+
+
+def tell(text: str, as_json: bool) -> None:
+    """Print what a command says while it works; with ``--json`` on standard error, because the output is JSON."""
+    if as_json:
+        for line in text.splitlines():
+            say(line)
+    else:
         print_result(text)

@@ -13,7 +13,7 @@ import yaml
 from huggingface_hub import DatasetCard, HfApi
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.after_cutoff import Filter, read_after
@@ -55,7 +55,8 @@ def load_dataset(
 
     ``after_cutoff`` keeps the facts that began and the text that appeared after a date ("20211101", "2021-11"), or
     after the knowledge of a model ends: the path of a result of ``temporalwiki cutoff``. ``after_cutoff.Filter`` says
-    by which date a row counts. Raises UsageError for a wrong date, and InputError for rows that nothing dates.
+    by which date a row counts. Raises UsageError for a wrong date, and InputError for an unknown config or split, and
+    for rows that nothing dates.
     """
     after = None if after_cutoff is None else read_after(str(after_cutoff))
     if name is None and _CONFIG.fullmatch(path):
@@ -88,7 +89,10 @@ def load_dataset(
     if folder.is_dir():
         cache = Path(datasets.config.HF_DATASETS_CACHE, "temporalwiki-folders", state_of(folder, name))
         options.setdefault("cache_dir", str(cache))
-    loaded = datasets.load_dataset(path, name, split=split, revision=revision, **options)
+    try:
+        loaded = datasets.load_dataset(path, name, split=split, revision=revision, **options)
+    except ValueError as error:  # of `datasets`, for an unknown config or split
+        raise InputError(f"{path}: {in_one_line(error)}") from None
     if isinstance(loaded, dict):
         loaded.update(made)
     if after is not None and name is not None:

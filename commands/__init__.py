@@ -6,7 +6,7 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields
 from difflib import get_close_matches
 from pathlib import Path
@@ -34,8 +34,9 @@ COMMANDS = {
     "monthly": "fetch, build, check and publish the newest month",
     "inspect": "show the content of a dataset folder, a dump or a result file",
     "list": "list the methods, the tasks, or the configs of a dataset",
+    "completion": "print a script with which bash or zsh completes this command",
 }
-_LINES = ("demo", "import", "ckl", "monthly")  # they print lines as they go, and no table at the end
+_LINES = ("monthly", "completion")  # they print no table
 
 # what errors of libraries say that are no MemoryError
 _NO_MEMORY = ("can't allocate memory", "cannot allocate memory", "failed to map segment", "can't start new thread")
@@ -101,6 +102,23 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(argv: list[str], wanted: str | None) -> None:
     keep_silent()
     quiet()
+    parser = parser_of([wanted] if wanted in COMMANDS else [], argv)
+    arguments, unknown = parser.parse_known_args(argv)
+    if unknown:  # the subcommand's parser can suggest one of its options
+        arguments.parser.refuse(unknown)
+    _check_endpoint()
+    for text in (*argv, str(Path.cwd())):
+        text.encode()  # each library would fail in a way of its own
+    made = arguments.run(arguments)
+    if made is not None:
+        show(made, arguments.json)
+
+
+def parser_of(wanted: Collection[str], argv: list[str]) -> argparse.ArgumentParser:
+    """Return the command's parser. Only the subcommands ``wanted`` have arguments: some take seconds to import.
+
+    ``argv`` are the words of the command line: what they name determines the options of a subcommand.
+    """
     parser = _Parser(
         prog="temporalwiki",
         description="Datasets of changes, continual-learning methods and evaluation for language models.",
@@ -116,7 +134,7 @@ def _run(argv: list[str], wanted: str | None) -> None:
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,  # else a misspelled option can pass as the abbreviation of another
         )
-        if name == wanted:  # import only the module of this subcommand, because some take seconds
+        if name in wanted:
             module = importlib.import_module(f"temporalwiki.commands.{name}")
             module.add_arguments(subparser, argv)
             if name not in _LINES:
@@ -124,15 +142,7 @@ def _run(argv: list[str], wanted: str | None) -> None:
             subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
             subparser.set_defaults(run=module.run, parser=subparser)
             subparser.words = argv
-    arguments, unknown = parser.parse_known_args(argv)
-    if unknown:  # the subcommand's parser can suggest one of its options
-        arguments.parser.refuse(unknown)
-    _check_endpoint()
-    for text in (*argv, str(Path.cwd())):
-        text.encode()  # each library would fail in a way of its own
-    made = arguments.run(arguments)
-    if made is not None:
-        show(made, arguments.json)
+    return parser
 
 
 def _line_of(error: Exception) -> str | None:

@@ -9,10 +9,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.api.build import work_folder
+from temporalwiki.api.build import split_rows, work_folder
+from temporalwiki.api.table import Table, tell
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import whole_file
-from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.ckl.build_config import (
     CONFIGS,
     EASY,
@@ -27,6 +27,7 @@ from temporalwiki.builders.ckl.config import described, write
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
 from temporalwiki.builders.dataset_folder import check_place
 from temporalwiki.builders.inspection import describe_manifest
+from temporalwiki.builders.manifests import CklManifest
 from temporalwiki.commands.build import add_folders
 from temporalwiki.commands.train import add_options, given_options
 from temporalwiki.methods import needs
@@ -123,18 +124,25 @@ def _add_review(group: Any) -> None:
     add_options(group, CandidateOptions, ("seed",))
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Write the config, or candidates for it, and print the counts.
+def run(arguments: argparse.Namespace) -> Table:
+    """Write the config, or candidates for it, print the counts, and return a row for each split.
 
     Raises UsageError if a package is missing.
     """
     check_name(arguments.config)
+    rows: list[dict[str, Any]] = []
     with needs("news" if arguments.news else "train"):
-        for line in _run(arguments):
-            print_result(line)
+        for made in _run(arguments):
+            if isinstance(made, str):
+                tell(made, arguments.json)
+            else:
+                tell(describe_manifest(arguments.out, made), arguments.json)
+                rows += split_rows(made)
+    return Table(arguments.out, rows, "")
 
 
-def _run(arguments: argparse.Namespace) -> Iterator[str]:
+def _run(arguments: argparse.Namespace) -> Iterator[str | CklManifest]:
+    """Yield messages, and the manifest of each config that was written."""
     work = work_folder(arguments.out, arguments.work)
     if arguments.jobs < 1:
         raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
@@ -179,7 +187,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str]:
         for config in build_configs(
             arguments.config, sources, given_options(options, arguments) if options else None, _open_model
         ):
-            yield describe_manifest(arguments.out, write(config, arguments.out, folder_card))
+            yield write(config, arguments.out, folder_card)
 
 
 @contextmanager

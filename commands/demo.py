@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from pathlib import Path
 
-from temporalwiki.base.terminal import print_result
+from temporalwiki.api.table import Table, tell
 from temporalwiki.methods import needs
 from temporalwiki.model_cards.folder_card import folder_card
 
@@ -25,15 +26,19 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Run the demo, printing what it finds. Raises UsageError where a package is missing."""
+def run(arguments: argparse.Namespace) -> Table:
+    """Run the demo, print what it finds, and return the leaderboard. Raises UsageError where a package is missing."""
     with needs("eval"):
-        from temporalwiki.eval_harness.demo import demo, demo_real
+        from temporalwiki.eval_harness.demo import LEADERBOARD, demo, demo_real
+        from temporalwiki.eval_harness.leaderboard.rows import read_parquet
         from temporalwiki.model_cards.space import space_card
 
+    out = arguments.out or Path("demo" if arguments.real is None else "demo-real")
     if arguments.real is None:
-        texts = demo(arguments.out or Path("demo"), folder_card, space_card)
+        texts = demo(out, folder_card, space_card)
     else:
-        texts = demo_real(arguments.real, arguments.out or Path("demo-real"), folder_card, space_card)
+        texts = demo_real(arguments.real, out, folder_card, space_card)
     for text in texts:
-        print_result(text)
+        tell(text, arguments.json)
+    scores = read_parquet(out / LEADERBOARD / "results.parquet") if arguments.json else []
+    return Table(out, [asdict(row) for row in scores], "")

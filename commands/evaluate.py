@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from temporalwiki.api.evaluate import PRECISIONS, evaluate, names_of
 from temporalwiki.api.table import Table
 from temporalwiki.commands.train import add_options, given
 from temporalwiki.eval_harness.tasks import TASKS, find_task
+from temporalwiki.methods.recipes import read_recipe
 
 _EXAMPLE = """\
 example:
@@ -21,6 +23,7 @@ example:
       --after-cutoff 2021-10                                 # only facts that began later
   temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes \\
       --config probes-1112 --retrieve diffset-1112           # it reads the month's text before each question
+  temporalwiki evaluate --recipe evaluation.yaml --model runs/lora-diffset-1112
   temporalwiki evaluate --tasks twiki_probes --help          # also shows the options of the task
   accelerate launch --num_processes 8 -m temporalwiki evaluate --model openai-community/gpt2-large \\
       --data temporalwiki --tasks twiki_probes               # the same on eight GPUs, all months
@@ -35,7 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument(
         "--model",
         metavar="ID_OR_DIR",
-        required=True,
         help="model: folder, Hub id, .gguf file, package:NAME, a model of inspect-ai's providers, such as openai/NAME "
         "or openai-api/SERVICE/NAME, or a log of inspect-ai or lm_eval",
     )
@@ -49,23 +51,19 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         metavar="MODEL_OR_RESULTS",
         help="the model that it started from, or a result file or folder of that model, for learned_and_forgotten",
     )
-    parser.add_argument("--data", metavar="DATASET", required=True, help="dataset folder, Hub id or id@revision")
-    parser.add_argument(
-        "--tasks", metavar="NAME,...", required=True, help=f"tasks, separated by commas: {', '.join(TASKS)}"
-    )
+    parser.add_argument("--data", metavar="DATASET", help="dataset folder, Hub id or id@revision")
+    parser.add_argument("--tasks", metavar="NAME,...", help=f"tasks, separated by commas: {', '.join(TASKS)}")
     parser.add_argument(
         "--config",
         nargs="+",
-        default=[],
         metavar="NAME",
         help="configs to score on (default: all that the tasks can read)",
     )
     parser.add_argument(
         "--output",
         type=Path,
-        default=Path("results"),
         metavar="DIR",
-        help="folder of the result files (default: %(default)s)",
+        help="folder of the result files (default: results)",
     )
     parser.add_argument("--limit", type=int, metavar="N", help="score only the first N rows of each split")
     parser.add_argument(
@@ -84,9 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument(
         "--precision",
         metavar="NAME",
-        default="auto",
-        help=f"precision of likelihoods: {', '.join(PRECISIONS)}; auto is bf16 on GPUs that support it",
+        help=f"precision of likelihoods: {', '.join(PRECISIONS)}; auto, the default, is bf16 on GPUs that support it",
     )
+    parser.add_argument("--recipe", metavar="FILE", help="YAML file with these options; the command line overrides it")
     parser.owners = lambda: _tasks(",".join(TASKS))  # type: ignore[attr-defined]
     for name, of in _tasks_in(argv).items():
         add_options(parser.add_argument_group(f"options of {name}"), of, {a.dest for a in parser._actions})
@@ -94,22 +92,32 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 def run(arguments: argparse.Namespace) -> Table:
     """Score the model, and return its scores. Raises UsageError for wrong options."""
-    names = ["model", "data", "tasks", "config", "output", "limit", "start", "judge", "precision", "after_cutoff"]
-    names += ["retrieve", "top_k"]
-    own = {option.name for task in _tasks(arguments.tasks).values() for option in fields(task)}
-    return evaluate(**given(arguments, (*names, *own)))
+    names = ("model", "data", "tasks", "config", "output", "limit", "start", "judge", "precision", "after_cutoff")
+    own = {option.name for task in _tasks(_named(arguments)).values() for option in fields(task)}
+    return evaluate(**given(arguments, (*names, "retrieve", "top_k", "recipe", *own)))
 
 
-def _tasks(names: str) -> dict[str, Any]:
+def _tasks(names: str | Iterable[str]) -> dict[str, Any]:
     return {name: find_task(name) for name in names_of(names)}
 
 
 def _tasks_in(argv: list[str]) -> dict[str, Any]:
     """Return the tasks in ``argv``. They are needed before parsing, because the options depend on them."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
-    first.add_argument("--tasks", default="")
+    first.add_argument("--tasks")
+    first.add_argument("--recipe")
     try:
         found, _ = first.parse_known_args(argv)
     except argparse.ArgumentError:
         return {}  # the real parser reports the error
-    return _tasks(found.tasks)
+    return _tasks(_named(found))
+
+
+def _named(arguments: argparse.Namespace) -> str | list[str]:
+    """Return the tasks that the command line names, or else its recipe."""
+    if arguments.tasks is not None or arguments.recipe is None:
+        return arguments.tasks or ""
+    named = read_recipe(arguments.recipe, None).get("tasks")
+    if isinstance(named, list | dict):
+        return [name for name in named if isinstance(name, str)]
+    return named if isinstance(named, str) else ""  # `evaluate` reports what is wrong

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from temporalwiki.base.terminal import print_result
+from temporalwiki.api.table import Table, tell
 from temporalwiki.builders.archives import CKL_FOLDER, WIKI_FOLDER, import_archives
 from temporalwiki.model_cards.folder_card import folder_card
 
@@ -32,7 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     )
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Import the files, and print a line for each split."""
+def run(arguments: argparse.Namespace) -> Table:
+    """Import the files, and print and return a line for each split."""
+    rows = []
     for line in import_archives(arguments.paths, arguments.out, folder_card):
-        print_result(line)
+        tell(line, arguments.json)
+        rows.append({"line": line})
+    return Table(arguments.out or Path(), rows, "")

@@ -27,8 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the page")
     parser.add_argument("--data", metavar="DATASET", help="dataset folder or Hub id, to plot its facts")
+    parser.add_argument(
+        "--export", type=Path, metavar="DIR", help="also write each result as a document of Every Eval Ever to DIR"
+    )
 
 
 def run(arguments: argparse.Namespace) -> Table:
     """Write the leaderboard. Raises UsageError if a package is missing."""
-    return leaderboard(arguments.results, arguments.out, data=arguments.data)
+    return leaderboard(arguments.results, arguments.out, data=arguments.data, export=arguments.export)

@@ -61,7 +61,7 @@ _COPIES = 3  # of each fact in the first month
 _TAGGED = 150  # articles to train the tagger on
 _END = "<|endoftext|>"
 _RECIPE = "experiment.yaml"
-_PAGE = Path("experiment", "leaderboard", "index.html")
+LEADERBOARD = Path("experiment", "leaderboard")  # in the demo's folder
 _WIDTH = 118
 _RATIO = "perplexity of names in the month's {}, divided by the start model's; lower is better"
 _MEANINGS = {
@@ -162,7 +162,7 @@ def demo_real(
 
 def _end(out: Path, begun: float) -> Iterator[str]:
     yield f"Done in {time.perf_counter() - begun:.0f} s. Next:"
-    yield f"   all tables and figures, in a browser: {out / _PAGE}"
+    yield f"   all tables and figures, in a browser: {out / LEADERBOARD / 'index.html'}"
     yield f"   other methods, options or seeds: change the recipe, then temporalwiki experiment {out / _RECIPE}"
 
 
@@ -274,9 +274,8 @@ def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> It
             (folder / "README.md").write_text(card, "utf-8")
     with _made(out / "tiny-gpt2") as folder:
         if folder is not None:
-            tokenizer = _tokenizer(texts, size.vocabulary)
-            tokenizer.save_pretrained(folder)
-            _gpt2(len(tokenizer)).save_pretrained(folder)
+            for part in tiny_model(texts, size.vocabulary):
+                part.save_pretrained(folder)
     method = find_method("full")()
     options = TrainOptions(
         batch_size=16,
@@ -296,27 +295,23 @@ def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> It
     )
 
 
-def _tokenizer(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerFast:
-    """Train a byte-level BPE."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    tokenizer.decoder = decoders.ByteLevel()
+def tiny_model(texts: Iterable[str], vocabulary: int = 1500) -> tuple[GPT2LMHeadModel, PreTrainedTokenizerFast]:
+    """Return a GPT-2 with 500 thousand random weights, and its tokenizer, a byte-level BPE trained on ``texts``."""
+    pieces = Tokenizer(models.BPE())
+    pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    pieces.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary,
         special_tokens=[_END],
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
     )
-    tokenizer.train_from_iterator(texts, trainer)
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, bos_token=_END, eos_token=_END)
-
-
-def _gpt2(vocabulary: int) -> GPT2LMHeadModel:
-    """Return a small GPT-2 with random weights."""
+    pieces.train_from_iterator(texts, trainer)
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=pieces, bos_token=_END, eos_token=_END)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         config = GPT2Config(
-            vocab_size=vocabulary,
+            vocab_size=len(tokenizer),
             n_positions=256,
             n_embd=96,
             n_layer=3,  # K-Adapter's two new layers read the first two
@@ -327,7 +322,7 @@ def _gpt2(vocabulary: int) -> GPT2LMHeadModel:
             embd_pdrop=0.0,
             attn_pdrop=0.0,
         )
-        return GPT2LMHeadModel(config)
+        return GPT2LMHeadModel(config), tokenizer
 
 
 def _check_model(model: str) -> None:

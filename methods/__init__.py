@@ -41,8 +41,9 @@ def needs(extra: str) -> Iterator[None]:
         package = (error.name or "").split(".")[0]
         if package == "temporalwiki":
             raise
-        what = {"train": "training", "eval": "evaluation", "news": "reading news", "api": "asking a model"}[extra]
-        raise UsageError(f"{what} needs the package {package}: pip install 'temporalwiki[{extra}]'") from None
+        what = {"train": "training", "eval": "evaluation", "news": "reading news", "api": "asking a model"}
+        what |= {"completion": "completion"}
+        raise UsageError(f"{what[extra]} needs the package {package}: pip install 'temporalwiki[{extra}]'") from None
 
 
 def find_method(name: str) -> type[Method]:

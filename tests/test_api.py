@@ -327,7 +327,9 @@ def test_an_experiment_and_its_leaderboard(command: Callable[[str], Any], recipe
     assert done.path == tmp_path / "out"
     assert {row["state"] for row in done.rows} == {"done"}
     assert command(f"experiment {recipe}")["rows"] == done.rows
-    board = temporalwiki.leaderboard(tmp_path / "out" / "results", out=tmp_path / "board")
+    board = temporalwiki.leaderboard(tmp_path / "out" / "results", tmp_path / "board", export=tmp_path / "logs")
+    logs = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "logs").glob("temporalwiki/unknown/*/*.json")]
+    assert {log["model_info"]["additional_details"]["method"] for log in logs} == {"initial", "diff"}
     made = command(f"leaderboard {tmp_path / 'out' / 'results'} --out {tmp_path / 'shell'}")
     assert board.rows == made["rows"]
     assert (board.path / "index.html").is_file()
@@ -576,6 +578,14 @@ NO_MODEL: dict[str, tuple[Callable[[], object], str]] = {
         "data: no config 'probes-1113' (did you mean probes-1112?)",
     ),
     "no steps": (lambda: temporalwiki.ForgettingCallback(data="data", every=0), "every must be at least 1, not 0"),
+    "a config that is not there": (
+        lambda: temporalwiki.load_dataset("data", "diffset-1113"),
+        "data: BuilderConfig 'diffset-1113' not found",
+    ),
+    "a split that is not there": (
+        lambda: temporalwiki.load_dataset("data", "diffset-1112", split="test"),
+        'data: Unknown split "test"',
+    ),
     "an unknown option": (
         lambda: temporalwiki.evaluate("gpt2", "data", "twiki_probes", beam=2),
         "twiki_probes: no option 'beam' (did you mean beams?); there are answers, light_tuning",
@@ -608,6 +618,11 @@ def test_every_command_that_prints_a_table_prints_json(command: Callable[[str], 
     assert inspected == [{"model": "gpt2", **row} for row in found.rows]
     lines = command("inspect dumps/enwiki/20211101/enwiki-20211101-pages-articles-multistream.xml.bz2")["rows"]
     assert lines[0]["line"].endswith("complete")
+    made = command(f"ckl newlama --probes {tmp_path / 'wiki'} --out {tmp_path / 'ckl'}")
+    [manifest] = read_manifests(tmp_path / "ckl")
+    assert [(row["config"], row["rows"]) for row in made["rows"]] == [
+        (name, split.num_examples) for name, config in manifest.configs.items() for split in config.splits.values()
+    ]
 
 
 @pytest.mark.parametrize(("what", "known"), [("methods", METHODS), ("tasks", TASKS)])

@@ -41,7 +41,7 @@ WRONG_USAGE = {
         "are required: --dumps; found --dumsp (did you mean --dumps?)\n",
     ),
     "no dumps": (["build", "20211101", "20211201"], "are required: --dumps\n"),
-    "no option of those required": (["evaluate", "--nonsense"], "are required: --model, --data, --tasks\n"),
+    "no option of those required": (["monthly", "--nonsense"], "are required: --repo\n"),
     "no date": (["build", "1.11.2021", "20211201", "--dumps", "."], "'1.11.2021' is not a date: write YYYYMMDD"),
     "no such day": (
         ["build", "20211131", "20211201", "--dumps", "."],

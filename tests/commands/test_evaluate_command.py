@@ -167,7 +167,70 @@ def test_what_is_needed_is_named(missing: str, evaluate: Run) -> None:
     at = GIVEN.index(f"--{missing}")
     status, _, err = evaluate(*GIVEN[:at], *GIVEN[at + 2 :])
     assert status == 2
-    assert last_line(err) == f"temporalwiki evaluate: the following arguments are required: --{missing}"
+    assert last_line(err) == f"temporalwiki evaluate: --{missing} is required, on the command line or in a recipe"
+
+
+# Recipes
+
+RECIPE = """\
+model: gpt2
+data: data
+config: probes-1112
+limit: 1
+tasks:
+  twiki_probes: {light-tuning: false, answers: false}
+  learned_and_forgotten:
+start: llama
+"""
+
+
+def test_a_recipe_says_what_the_options_say(evaluate: Run, tmp_path: Path) -> None:
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    tasks = ("--tasks", "twiki_probes,learned_and_forgotten", "--start", "llama", *SHORT, "--limit", 1, "--json")
+    status, of_options, err = evaluate(*GIVEN, *tasks, "--output", tmp_path / "options")
+    assert status == 0, err
+    status, of_recipe, err = evaluate("--recipe", tmp_path / "recipe.yaml", "--json", "--output", tmp_path / "recipe")
+    assert status == 0, err
+    assert json.loads(of_recipe)["rows"] == json.loads(of_options)["rows"]
+    assert len(list((tmp_path / "recipe").rglob("*.json"))) == 2
+
+
+def test_the_command_line_wins_over_the_recipe(evaluate: Run, tmp_path: Path) -> None:
+    (tmp_path / "recipe.yaml").write_text(RECIPE)
+    words = ("--recipe", tmp_path / "recipe.yaml", "--output", tmp_path / "results", "--json")
+    status, out, err = evaluate(*words, "--tasks", "twiki_probes", "--limit", 2, *SHORT)
+    assert status == 0, err
+    assert {row["items"] for row in json.loads(out)["rows"] if row["test"] == "changed"} == {2}
+    status, out, err = evaluate(*words, "--answers")  # an option of a task that only the recipe names
+    assert status == 0, err
+    assert "f1" in {row["measure"] for row in json.loads(out)["rows"]}
+
+
+BROKEN = {
+    "not YAML": ("[", "recipe.yaml: cannot be read"),
+    "an option of trainings": (RECIPE + "epochs: 3", "twiki_probes, learned_and_forgotten: no option 'epochs'"),
+    "an option of no task": ("tasks: {deleted: {beam: 2}}", "deleted: no option 'beam'"),
+    "an option that is not a number": ("tasks: {twiki_probes: {beams: many}}", "twiki_probes: beams must be a whole"),
+    "a number of text": ("tasks: deleted\nlimit: few", "recipe.yaml: limit must be a whole number, not 'few'"),
+    "a task that there is not": ("tasks: [delete]", "no task 'delete' (did you mean deleted?)"),
+    "a number of tasks": ("tasks: 3", "recipe.yaml: tasks must be a list, not 3"),
+    "a number of options": ("tasks: {deleted: 3}", "recipe.yaml: tasks must map names of tasks"),
+    "a number as a task": ("tasks: {3: {}}", "recipe.yaml: tasks must map names of tasks"),
+    "another recipe": ("recipe: recipe.yaml", "recipe.yaml: no option 'recipe' in a recipe"),
+    "a model that is a list": ("tasks: deleted\nmodel: [a]", "recipe.yaml: model must be text, not ['a']"),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN)
+def test_a_recipe_that_cannot_be_used(case: str, evaluate: Run, tmp_path: Path) -> None:
+    text, said = BROKEN[case]
+    (tmp_path / "recipe.yaml").write_text(
+        "model: gpt2\ndata: data\n" * (RECIPE not in text and "model" not in text) + text
+    )
+    status, out, err = evaluate("--recipe", tmp_path / "recipe.yaml", "--output", tmp_path / "results")
+    assert (status, out) == (2, "")
+    assert said in last_line(err)
+    assert "Traceback" not in err
 
 
 @pytest.mark.fault("full disk", "evaluate: while a result is written", ONE_LINE)

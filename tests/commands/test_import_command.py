@@ -69,6 +69,15 @@ def test_what_goes_wrong_is_said_in_one_line(case: str, here: Path, run: Run) ->
     assert sorted(here.rglob("*")) == before
 
 
+def test_with_json_the_output_is_json(here: Path, run: Run) -> None:
+    (here / "newLAMA.csv").write_text("unique_id,statement,answer\n0,<extra_id_0>,a\n", "utf-8")
+    status, out, err = run("import", "newLAMA.csv", "--json")
+    assert status == 0
+    [row] = json.loads(out)["rows"]
+    assert row["line"].startswith("newLAMA.csv: newlama")
+    assert row["line"] in err.splitlines()
+
+
 @pytest.mark.fault("kill -9", "import: while rows are written", SAME_BYTES)
 def test_a_kill_leaves_what_was_there_and_a_rerun_ends_the_same(here: Path) -> None:
     source = here / "recent_news_small.csv"
