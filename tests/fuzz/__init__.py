@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from temporalwiki.base.libraries import keep_silent
+
+keep_silent()  # as the commands do: else the Hub's client opens a connection to report its use
 TARGETS = tuple(
     sorted(path.stem for path in Path(__file__).parent.glob("[a-z]*.py") if "\ndef check(" in path.read_text("utf-8"))
 )

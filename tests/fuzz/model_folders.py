@@ -51,7 +51,10 @@ SEEDS = tuple(
         {"config": {"model_type": "temporalwiki_expansion"}},
     )
 )
-FOUND = (json.dumps({"adapter": _ADAPTER | {"base_model_name_or_path": "a\nb"}}).encode(),)
+FOUND = (
+    json.dumps({"adapter": _ADAPTER | {"base_model_name_or_path": "a\nb"}}).encode(),
+    b'{"adapter":{"revision":"/etc/passwd"}}',
+)
 WORDS = (b'"config":', b'"index":', b'"adapter":', b'"expansion":', b'"auto_map":', b'"_attn_implementation":', b"/",
          b'"quantization_config":', b'"weight_map":', b'"text_config":', b"1e7", b"9" * 20, b'"dtype":',
          b'"sub_configs":', b'"gguf"', b"\\u001b[2J", b"..", b'"trust_remote_code":', b'"kernel_config":')  # fmt: skip

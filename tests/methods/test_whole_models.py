@@ -231,6 +231,36 @@ def test_a_base_that_is_no_whole_model_is_refused(kind: str, tmp_path: Path) -> 
             load(str(folder))
 
 
+# what an adapter's configuration names -> what is wrong with it
+BASES: dict[str, tuple[dict[str, Any], str]] = {
+    "none": ({"base_model_name_or_path": None}, "names no base model"),
+    "none, with a revision": ({"base_model_name_or_path": None, "revision": "main"}, "names no base model"),
+    "a path for a revision": ({"base_model_name_or_path": "ORG/base", "revision": "/etc/passwd"}, "not the name of a"),
+    "a way out for a revision": (
+        {"base_model_name_or_path": "ORG/base", "revision": "a/../../b"},
+        "not the name of a",
+    ),
+    "both in one": ({"base_model_name_or_path": "ORG/base@../../b"}, "not the name of a branch, a tag or a commit"),
+}
+
+
+@pytest.mark.parametrize("case", BASES)
+def test_a_base_without_a_name_or_with_a_path_for_a_revision_is_refused(case: str, tmp_path: Path) -> None:
+    named, said = BASES[case]
+    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
+    folder.mkdir()
+    added("lora", base, folder)
+    rewrite(folder / "adapter_config.json", **named)
+    for load in (checkpoint.load_model, checkpoint.load_tokenizer, revision):
+        with pytest.raises(InputError, match=rf"adapter_config\.json: .*{said}"):
+            load(str(folder))
+
+
+@pytest.mark.parametrize("name", ["main", "v1.0", "refs/pr/1", "a" * 40, "release-2026.11"])
+def test_a_branch_a_tag_or_a_commit_is_a_revision(name: str) -> None:
+    assert checkpoint._REVISION.fullmatch(name)
+
+
 OF_GGUF: dict[str, tuple[bytes, bytes, str]] = {
     "a tensor of another name": (
         b"blk.1.attn_norm.weight",
