@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from temporalwiki.base.files import sweep
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.builders.manifests import Commit, DataSource, Digest, Manifest, RepoId, Tag, read_manifests
 
@@ -51,5 +52,6 @@ def record_published(
         for manifest in published
         if here.get(manifest.name) == manifest.sha256
     }
+    sweep(folder, f".{PUBLISHED}.*.part")  # of a killed publisher
     if known | places != known:
         write_json(folder / PUBLISHED, msgspec.to_builtins(known | places))

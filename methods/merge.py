@@ -57,7 +57,10 @@ class Merge(Method):
         return self.how == "ties" and not self.rank
 
     def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel | PeftModel:
-        """Make all parameters trainable, or add an adapter, or continue to train the adapter of an earlier phase."""
+        """Make all parameters trainable, or add an adapter, or continue to train the adapter of an earlier phase.
+
+        Raises UsageError for an adapter of an encoder-decoder model.
+        """
         if not self.rank:
             return super().prepare(model, seed)
         if is_encoder_decoder(model):

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from temporalwiki.builders.published import PUBLISHED
 
 from a_folder import contents
 from a_month import add_month, article, probe
@@ -99,7 +102,11 @@ def test_of_publishing(tmp_path: Path, record_property: Callable[[str, object], 
 
             def state(repo: str) -> tuple[dict[str, bytes], set[str]]:
                 found = hub.repo("dataset", repo)
-                files = {name: content.replace(repo.encode(), b"ID") for name, content in found.files().items()}
+                names = [repo.encode(), re.sub(r"\W", "_", repo).encode()]  # the second is in the key of a citation
+                files = {
+                    path: content.replace(names[0], b"ID").replace(names[1], b"ID")
+                    for path, content in found.files().items()
+                }
                 return files, set(found.tags)
 
             publish(old, "ORG/whole")
@@ -108,7 +115,7 @@ def test_of_publishing(tmp_path: Path, record_property: Callable[[str, object], 
             wanted = state("ORG/whole")
             assert ended.status == 0, ended.err
             assert before != wanted
-            data = contents(new)
+            data = without_places(new)
             for seed in range(SEEDS or CUTS):
                 repo, chance = f"ORG/cut-{seed}", random.Random(seed)
                 publish(old, repo)
@@ -122,5 +129,10 @@ def test_of_publishing(tmp_path: Path, record_property: Callable[[str, object], 
                 again = publish(new, repo)
                 assert again.status == 0, f"{why}: {again.err}"
                 assert state(repo) == wanted, why
-                assert contents(new) == data, why
+                assert without_places(new) == data, why
     record_property("cases", SEEDS or CUTS)
+
+
+def without_places(folder: Path) -> dict[str, bytes]:
+    """Return the files of a folder, without the list of its published months: each repository has its own commits."""
+    return {path: content for path, content in contents(folder).items() if path != PUBLISHED}
