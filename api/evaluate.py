@@ -226,7 +226,7 @@ def _from_recipe(recipe: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Recipe:
-    """What a recipe of an evaluation holds besides the options of tasks; ``tasks`` may also map names to options."""
+    """A recipe of an evaluation, without the options of tasks; ``tasks`` may also map names to options."""
 
     model: str | None = None
     data: str | None = None

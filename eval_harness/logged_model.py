@@ -124,7 +124,7 @@ class LoggedModel:
         return found
 
     def facts(self, rows: Sequence[Row], split: str) -> list[FactScore | None]:
-        """Return the scores of the facts of a split, or None for those that the log lacks.
+        """Return the scores of the facts of a split, or None for facts that are not in the log.
 
         Raises NothingToScoreError if the log has no likelihoods of objects for any of them.
         """

@@ -97,7 +97,7 @@ def test_the_models_that_learned_most_of_the_newest_interval_come_first() -> Non
         "| `mine`", "| `ORG/shown (trained on test data)`", "| `ORG/m6`", "| `ORG/m5`", "| `ORG/m4`"
     ]  # fmt: skip
     assert rows[0][1:] == ["`probes-20211101-20211201`", "9.00 [8.00, 10.00]", "0.50 [8.00, 10.00] |"]
-    assert "What was learned most" not in parts(space_card("x", [result()]))[1]
+    assert "Best models" not in parts(space_card("x", [result()]))[1]
 
 
 def test_one_model_is_one() -> None:
