@@ -363,8 +363,8 @@ def draw(found: Sequence[Number], out: Path) -> None:
             points.append(((x.value, y.value), names[method]))
         axes.plot([0], [0], "o", color="black")
         axes.set_xlabel("Forgotten, nats per token (← better)")
-        axes.set_ylabel("Learned, nats per token (better →)")
-        axes.set_title("With 95 % intervals", loc="left")
+        axes.set_ylabel("Learned, nats per token (↑ better)")
+        axes.set_title("Each method, with 95 % intervals", loc="left")
         others = [method for method in methods if method != "diff"][::-1]
         apart.axvline(0, color=GREY, linewidth=0.8)
         for shift, measure, filled in ((0.13, "learned", "full"), (-0.13, "forgotten", "none")):
@@ -375,8 +375,8 @@ def draw(found: Sequence[Number], out: Path) -> None:
                 )
             line.set_label(measure.capitalize())
         apart.set_yticks(range(len(others)), [names[method] for method in others])
-        apart.set_xlabel("Difference, nats per token")
-        apart.set_title("Minus Diff: filled learned, hollow forgotten", loc="left")
+        apart.set_xlabel("● learned (→ better)   ○ forgotten (← better)")
+        apart.set_title("Difference to Diff", loc="left")
         annotate(figure, axes, points, ())
         _save(figure, out / "learned_and_forgotten", "What each method learned and forgot, 2022 to 2024")
         figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
@@ -390,7 +390,7 @@ def draw(found: Sequence[Number], out: Path) -> None:
                 line = axes.errorbar(places, values, yerr=_bars(of_years), **BARS, **look[method])
                 line.set_label(names[method] if measure == "learned" else "")
             axes.set_xticks(range(len(years)), years)
-            axes.set_xlabel("Facts that changed in this year, or did not")
+            axes.set_xlabel(f"Facts that {'changed' if measure == 'learned' else 'did not change'} in the year")
             better = {"learned": "↑", "forgotten": "↓"}[measure]
             axes.set_title(f"{measure.capitalize()}, nats per token ({better} better)", loc="left")
             axes.grid(axis="y")
