@@ -11,6 +11,7 @@ import yaml
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
 from temporalwiki.builders.manifests import ResultManifest, ResultScore
+from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.tables.table import number
 from temporalwiki.eval_harness.results import Result
 
@@ -83,7 +84,7 @@ def _notes(result: ResultManifest, split: str, score: ResultScore) -> str:
     )
 
 
-def with_interval(score: ResultScore) -> str:
+def with_interval(score: ResultScore | Row) -> str:
     """Return a score with its 95 % interval."""
     ends = ""
     if score.low is not None and score.high is not None:

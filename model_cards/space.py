@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
@@ -12,19 +11,19 @@ from temporalwiki.base.errors import in_one_line
 from temporalwiki.base.markdown import code, table_row
 from temporalwiki.builders.manifests import ResultManifest
 from temporalwiki.eval_harness.leaderboard import dataset_on_hub, is_hub_id
+from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.results import COMMIT, Result
 from temporalwiki.model_cards.edits import signed
 from temporalwiki.model_cards.eval_results import with_interval
 from temporalwiki.model_cards.template import citations, fill
 
-_LEARNED, _FORGOTTEN = "all/learned", "all/forgotten"
 _BEST = 5  # models
 
 
-def space_card(title: str, results: Sequence[Result]) -> str:
-    """Return the card of the leaderboard's Space: its settings, its files, and the evaluated models and data.
+def space_card(title: str, results: Sequence[Result], rows: Sequence[Row] = ()) -> str:
+    """Return the card of the leaderboard's Space: its settings, best models and files, and the models and data.
 
-    The Space is static. The order of the results does not matter.
+    The Space is static. ``rows`` are those of the leaderboard. The order of results and rows does not matter.
     """
     models = {(result.manifest.model.name, result.manifest.model.revision) for result in results}
     settings = SpaceCardData(
@@ -40,32 +39,37 @@ def space_card(title: str, results: Sequence[Result]) -> str:
     )
     body = fill(
         "space",
-        best=_best(results),
+        best=_best(rows),
         citation=citations("jang2022temporalwiki", "jang2022towards"),
         evaluated=_evaluated(results, len(models)) if results else "",
     )
     return signed(f"---\n{settings.to_yaml()}\n---\n\n{body}\n")
 
 
-def _best(results: Sequence[Result]) -> str:
-    """Return a table of the models that learned most of the newest interval, or "" if that was not measured."""
-    found = [
-        one.manifest for one in results if one.manifest.start and {_LEARNED, _FORGOTTEN} <= one.manifest.scores.keys()
+def _best(rows: Sequence[Row]) -> str:
+    """Return a table of the models that learned most of the newest interval and more than they forgot, or "".
+
+    Each model was trained on this interval. Runs of a model with other seeds are one row.
+    """
+    scores = [
+        row
+        for row in rows
+        if (row.task, row.test) == ("learned_and_forgotten", "all") and row.tested and row.month in (row.tested, None)
     ]
-    if not found:
-        return ""
-    newest = max((one.data.config for one in found), key=lambda config: (config[-8:], config))
-    best = [one for one in found if one.data.config == newest and math.isfinite(one.scores[_LEARNED].value)]
-    best.sort(key=lambda one: (-one.scores[_LEARNED].value, one.model.name, one.model.revision))
-    rows = [
+    newest = max((row.tested or "" for row in scores), key=lambda month: (month[-8:], month), default="")
+    forgotten = {(row.label, row.model): row for row in scores if row.tested == newest and row.measure == "forgotten"}
+    best = [row for row in scores if row.tested == newest and row.measure == "learned" and row.competes]
+    best.sort(key=lambda row: (-row.value, row.label, row.model))
+    lines = [
         table_row(
-            code(one.model.marked(one.model.label or _without_path(one.model.name))),
-            code(newest),
-            *(with_interval(one.scores[name]) for name in (_LEARNED, _FORGOTTEN)),
+            code(row.label),
+            str(row.runs),
+            *(with_interval(score) for score in (row, forgotten[row.label, row.model])),
         )
-        for one in best[:_BEST]
+        for row in best[:_BEST]
+        if (row.label, row.model) in forgotten
     ]
-    return fill("space_best", rows="\n".join(rows), config=code(newest)) if rows else ""
+    return fill("space_best", rows="\n".join(lines), config=code(best[0].config)) if lines else ""
 
 
 def _evaluated(results: Sequence[Result], models: int) -> str:

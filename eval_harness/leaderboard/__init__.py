@@ -23,7 +23,8 @@ from temporalwiki.eval_harness.results import Result
 from temporalwiki.methods.training_data import config_names
 
 _PARQUET = "results.parquet"
-Card = Callable[[str, Sequence[Result]], str]  # from a title and results to the text of a card
+# from a title, results and rows of the leaderboard to the text of a card
+Card = Callable[[str, Sequence[Result], Sequence[Row]], str]
 
 
 def write_leaderboard(
@@ -61,7 +62,7 @@ def write_leaderboard(
         shown = _with_years(found, [manifest.name for manifest in built])
         figures = write_figures(shown, out / "figures", data, cutoffs)
         with whole_file(out / "README.md") as part:
-            part.write_text(card(TITLE, results), encoding="utf-8", newline="\n")
+            part.write_text(card(TITLE, results, found), encoding="utf-8", newline="\n")
         page = write_page(
             shown,
             figures,

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 import yaml
 
+from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.model_cards.space import space_card
 
 import a_result
+from a_row import make_row
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 HOSTILE = [
@@ -75,29 +77,39 @@ def test_what_was_evaluated() -> None:
     assert "alice" not in body
 
 
-def learned(name: str, value: float, config: str = "probes-20211101-20211201", **model: Any) -> Result:
-    estimate = {"low": value - 1, "high": value + 1, "items": 9, "clusters": 8}
-    content = {
-        "task": {"name": "learned_and_forgotten"},
-        "model": {"name": name, "revision": COMMIT, **model},
-        "data": {"config": config, "hash": "aa"},
-        "start": {"name": "ORG/base", "revision": COMMIT, "precision": "fp32"},
-        "scores": {"all/learned": {"value": value, **estimate}, "all/forgotten": {"value": 0.5, **estimate}},
-    }
-    return a_result.from_content(Path("x.json"), content)
+NEWEST = "20211101-20211201"
+
+
+def rows(label: str, learned: float, tested: str = NEWEST, month: str | None = NEWEST, **more: Any) -> list[Row]:
+    """Return what a model learned of a month, and that it forgot 0.5."""
+    known = {"task": "learned_and_forgotten", "test": "all", "tested": tested, "month": month, "model": label, **more}
+    known |= {"config": f"probes-{tested}", "label": label}
+    return [
+        make_row(**known, measure=measure, value=value, low=value - 1, high=value + 1)
+        for measure, value in (("learned", learned), ("forgotten", 0.5))
+    ]
 
 
 def test_the_models_that_learned_most_of_the_newest_interval_come_first() -> None:
-    results = [learned(f"ORG/m{i}", float(i)) for i in range(7)]
-    results += [learned("/home/ann/best", 9.0, label="mine"), learned("ORG/old", 99.0, "probes-20201101-20201201")]
-    results += [learned("ORG/shown", 8.0, trained_on_test=["probes-1112"])]
-    _, body = parts(space_card("x", results))
-    rows = [line.split(" | ") for line in body.partition("- `index.html`")[0].splitlines() if "`probes-" in line]
-    assert [row[0] for row in rows if len(row) == 4] == [
-        "| `mine`", "| `ORG/shown (trained on test data)`", "| `ORG/m6`", "| `ORG/m5`", "| `ORG/m4`"
-    ]  # fmt: skip
-    assert rows[0][1:] == ["`probes-20211101-20211201`", "9.00 [8.00, 10.00]", "0.50 [8.00, 10.00] |"]
+    found = [row for i in range(7) for row in rows(f"m{i}", float(i))]
+    found += rows("mine", 9.0, month=None) + rows("twice", 8.0, runs=2)
+    found += rows("of another month", 99.0, "20201101-20201201", "20201101-20201201")
+    found += rows("trained on another month", 99.0, month="20201101-20201201")
+    found += rows("forgot more than it learned", 99.0, competes=False)
+    _, body = parts(space_card("x", [], found))
+    assert body == parts(space_card("x", [], found[::-1]))[1]
+    lines = table(body.partition("- `index.html`")[0])
+    assert [line[:2] for line in lines] == [
+        ["`mine`", "1"],
+        ["`twice`", "2"],
+        ["`m6`", "1"],
+        ["`m5`", "1"],
+        ["`m4`", "1"],
+    ]
+    assert lines[0][2:] == ["9.00 [8.00, 10.00]", "0.50 [-0.50, 1.50]"]
+    assert "probes-20211101-20211201" in body
     assert "Best models" not in parts(space_card("x", [result()]))[1]
+    assert "Best models" not in parts(space_card("x", [], rows("m", 1.0, competes=False)))[1]
 
 
 def test_one_model_is_one() -> None:
