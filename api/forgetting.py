@@ -51,10 +51,10 @@ class ForgettingCallback(TrainerCallback):
         Args:
             data: dataset folder, Hub id, id@revision, or the splits of a config of probes in memory.
             config: config of probes; by default the last one of the dataset.
-            every: steps between two measurements, besides those at evaluations.
+            every: steps between two measurements; evaluations always measure.
             limit: most facts of each split; the others are left out by chance, always the same.
             tokenizer: by default the trainer's.
-            trainer: sends the values to its trackers (W&B, trackio, TensorBoard), too.
+            trainer: also sends the values to its trackers (W&B, trackio, TensorBoard).
 
         Raises UsageError for a wrong argument, and InputError for data without changed and unchanged facts.
         """

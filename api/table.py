@@ -59,7 +59,7 @@ class Table:
 
 
 def show(made: Table, as_json: bool) -> None:
-    """Print what a function returned. Of several processes of one run, only the first prints."""
+    """Print what a function returned. If several processes share a run, only the first prints."""
     text = made.as_json() if as_json else made.text
     if text and os.environ.get("RANK", "0") == "0":
         print_result(text)

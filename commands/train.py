@@ -103,7 +103,7 @@ def add_options(
 
 
 def given(arguments: argparse.Namespace, names: Collection[str]) -> dict[str, Any]:
-    """Return those of the arguments ``names`` that have a value, as keyword arguments of a function."""
+    """Return the arguments ``names`` that have a value as keyword arguments of a function."""
     return {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
 
 

@@ -64,7 +64,6 @@ class LoggedModel:
     """A model that is known by a log: it has answers and likelihoods for the probes in it, and for no other text."""
 
     tasks: ClassVar[tuple[str, ...]] = ("twiki_probes", "learned_and_forgotten")  # which can read a log
-    encoder_decoder = False
     start: Any = None  # the model that it started from
 
     def __init__(self, path: Path) -> None:

@@ -1,8 +1,8 @@
 """Fuzzing: a target a file, each of which reads what strangers write; docs/fuzzing.md says how to run them.
 
 A target has ``check(data)``, which raises where a promise is broken; ``SEEDS``, tiny inputs in the real format;
-``FOUND``, inputs that broke a promise once; and ``WORDS``, what is worth inserting. A target of JSON is mutated by its
-structure, too. ``python -m fuzz`` runs them under atheris, and test_corpus.py without it.
+``FOUND``, inputs that broke a promise once; and ``WORDS``, what is worth inserting. JSON is also mutated by its
+structure. ``python -m fuzz`` runs them under atheris, and test_corpus.py without it.
 """
 
 from __future__ import annotations
