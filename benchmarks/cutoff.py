@@ -256,9 +256,8 @@ def trained(made: Made, variant: str, month: int, epochs: int) -> Path:
     if not start.exists():
         texts = [text for snapshot in made.snapshots for _, text in demo._first_month(snapshot)]
         with whole_folder(start) as part:
-            tokenizer = demo._tokenizer(texts, 1500)
-            tokenizer.save_pretrained(part)
-            demo._gpt2(len(tokenizer)).save_pretrained(part)
+            for one in demo.tiny_model(texts):
+                one.save_pretrained(part)
     if variant == "untrained":
         return start
     if month == 0:

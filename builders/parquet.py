@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import glob
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+import duckdb
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -186,12 +189,13 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
             yield from super().iter_batches(*arguments, **options)
 
 
-def rows_at_once(file: pq.ParquetFile, most: int) -> int:
+def rows_at_once(path: Path, most: int) -> int:
     """Return how many rows of an untrusted file may be read at once without too much memory, at most ``most``.
 
     A value that repeats takes hardly any bytes in the file, but its full size in each row that is read.
+    Raises pyarrow.ArrowInvalid if the file's footer is damaged.
     """
-    largest = max((column.total_uncompressed_size for column in _columns(file)), default=1)
+    largest = max((size for _, size in _chunks(path)), default=1)
     return max(1, min(most, _TOGETHER // max(1, largest)))
 
 
@@ -207,10 +211,10 @@ def read_table(path: Path, rows: int) -> pa.Table:
         if packed := [field.name for field in file.schema_arrow if "dictionary<" in str(field.type)]:
             raise InputError(f"{path}: the column {packed[0][:100]!a} repeats values by number, as no such file does")
         too_much = InputError(f"{path}: unpacks to more than {_UNPACKED >> 20} MB, as no such file does")
-        if any(column.num_values > _UNPACKED // 8 for column in _columns(file)):  # of lists
+        if any(values > _UNPACKED // 8 for values, _ in _chunks(path)):  # of lists
             raise too_much
         batches, size = [], 0
-        for batch in file.iter_batches(rows_at_once(file, 4096), use_threads=False):
+        for batch in file.iter_batches(rows_at_once(path, 4096), use_threads=False):
             size += batch.nbytes
             if size > _UNPACKED:
                 raise too_much
@@ -218,10 +222,22 @@ def read_table(path: Path, rows: int) -> pa.Table:
         return pa.Table.from_batches(batches, file.schema_arrow)
 
 
-def _columns(file: pq.ParquetFile) -> Iterator[pq.ColumnChunkMetaData]:
-    for number in range(file.num_row_groups):
-        group = file.metadata.row_group(number)
-        yield from (group.column(place) for place in range(group.num_columns))
+def _chunks(path: Path) -> list[tuple[int, int]]:
+    """Return the number of values and the unpacked bytes of each column in each row group.
+
+    pyarrow ends the process if it is asked for them and the footer is damaged, so DuckDB reads them.
+    """
+    query = "SELECT num_values, total_uncompressed_size FROM parquet_metadata(?)"
+    try:
+        with _duckdb(os.getpid()).cursor() as cursor:
+            return cursor.execute(query, [glob.escape(str(path.absolute()))]).fetchall()
+    except (duckdb.Error, UnicodeError) as error:
+        raise pa.ArrowInvalid(str(error).splitlines()[0]) from None
+
+
+@functools.cache  # to connect takes longer than to read the footer of a small file
+def _duckdb(_process: int) -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": 1, "autoload_known_extensions": False})
 
 
 def read_rows(files: Iterable[Path], columns: list[str] | None = None, batch: int = 4096) -> Iterator[dict[str, Any]]:

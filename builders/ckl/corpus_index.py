@@ -306,7 +306,7 @@ def _parquet(path: Path) -> Iterator[Text]:
             if "text" not in columns or not is_text(file.schema_arrow.field("text").type):
                 names = ", ".join(file.schema_arrow.names[:8])
                 raise InputError(f"{path}: needs a text column named 'text'; its columns are {names}")
-            batches = file.iter_batches(rows_at_once(file, 256), columns=columns, use_threads=False)
+            batches = file.iter_batches(rows_at_once(path, 256), columns=columns, use_threads=False)
             for number, row in enumerate(row for records in batches for row in records.to_pylist()):
                 name = row.get("url") or row.get("id")
                 id = str(name) if name is not None else f"{path.stem}:{number}"

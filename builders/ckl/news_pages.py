@@ -386,7 +386,7 @@ def _table(file: Path) -> Iterator[NewsPage | str]:
     a_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[schema.field("published").type.unit]
     try:
         with pq.ParquetFile(file) as table:
-            for batch in table.iter_batches(rows_at_once(table, 64), columns=columns):
+            for batch in table.iter_batches(rows_at_once(file, 64), columns=columns):
                 moments = batch.column("published").cast(pa.int64()).to_pylist()
                 texts = batch.select(columns[:-1]).to_pylist()
                 for row, moment in zip(texts, moments, strict=True):
