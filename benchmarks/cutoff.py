@@ -8,10 +8,11 @@ and of scenarios that are drawn at random. A simulated item has noise, effects o
 trend that is not knowledge. If the model is able to know the change, it prefers the new side up to the cutoff, and the
 old side after it.
 
-The second command prints the same table for small models that it trains on generated worlds. Each reads the first
-month, then what is new in each month up to its own: the diffsets (plain), new facts of relations that run up to two
-months early or late (staggered), and the diffsets together with the sentences that they replaced (mixture). One model
-is not trained, and the months of the plain models' changes are shuffled once (placebo). A stopped run continues.
+The second command prints the same table for small models that it trains on generated worlds. Each model reads the
+first month, then what is new in each month up to its own: the diffsets and the new facts in a few words (plain), the
+new facts of relations that run up to two months early or late (staggered), and what plain models read together with
+the sentences that were replaced (mixture). One model is not trained, and the months of the plain models' changes are
+shuffled once (placebo). A stopped run continues.
 Columns:
 
 - found, before, after, cannot tell: how often each verdict is given
@@ -264,7 +265,7 @@ def trained(made: Made, variant: str, month: int, epochs: int) -> Path:
         name, rows, size = "first", demo._first_month(made.snapshots[0]), (16, epochs, 4e-3)
     else:
         start = trained(made, variant, month - 1, epochs)
-        name, rows, size = f"{variant}-{month}", news(made, variant, month), (8, 5, 1e-3)
+        name, rows, size = f"{variant}-{month}", news(made, variant, month), (8, 12, 2e-3)
     text, model = made.folder / f"text-{name}", made.folder / name
     if not text.exists():
         with whole_folder(text) as part:
@@ -281,19 +282,22 @@ def trained(made: Made, variant: str, month: int, epochs: int) -> Path:
 
 
 def news(made: Made, variant: str, month: int) -> Iterator[tuple[str | None, str]]:
-    """Yield the titles and texts that are new in a month; relations of staggered models have other months."""
+    """Yield the titles and texts that are new in a month, then its new facts in a few words.
+
+    Staggered models read facts only, and those of each relation up to two months early or late.
+    """
+    snapshots = made.snapshots
     if variant != "staggered":
-        before, after = (snapshot.date for snapshot in made.snapshots[month - 1 : month + 1])
+        interval = "-".join(snapshot.date for snapshot in snapshots[month - 1 : month + 1])
         for kind in ("diffset", "deletions")[: 2 if variant == "mixture" else 1]:
-            for one in load(str(made.data), f"{kind}-{before}-{after}", "train"):
+            for one in load(str(made.data), f"{kind}-{interval}", "train"):
                 yield one["title"], one["text"]
-        return
-    relations = sorted({fact[1] for snapshot in made.snapshots for fact in snapshot.facts})
-    shifts = np.random.default_rng(made.seed).integers(-2, 3, len(relations)).tolist()
-    last = len(made.snapshots) - 1
-    for relation, shift in zip(relations, shifts, strict=True):
-        before = made.snapshots[0 if month == 1 else min(max(month - 1 + shift, 0), last)]
-        after = made.snapshots[min(max(month + shift, 0), last)]
+    relations = sorted({fact[1] for snapshot in snapshots for fact in snapshot.facts})
+    shifts = np.random.default_rng(made.seed).integers(-2, 3, len(relations)) * (variant == "staggered")
+    last = len(snapshots) - 1
+    for relation, shift in zip(relations, shifts.tolist(), strict=True):
+        before = snapshots[0 if month == 1 else min(max(month - 1 + shift, 0), last)]
+        after = snapshots[min(max(month + shift, 0), last)]
         facts = {fact: end for fact, end in after.facts.items() if fact[1] == relation and fact not in before.facts}
         yield from demo._first_month(replace(after, articles={}, facts=facts))
 
