@@ -195,7 +195,11 @@ class InterfaceModel:
 
     def _without_secrets(self, error: BaseException) -> str:
         """Return an error in one short line, without any key that this process knows."""
-        text = in_one_line(re.sub(r"\[/?[a-z ]*\]", "", str(getattr(error, "message", "") or error)))
+        # inspect-ai puts the whole request before the provider's words; openai leaves out a body that it does not know
+        said = str(getattr(error, "provider_message", "") or getattr(error, "message", "") or error)
+        body = getattr(error.__cause__ or error, "body", None)
+        said = f"{said}: {body}" if body and " - " not in said else said
+        text = in_one_line(re.sub(r"\[/?[a-z ]*\]", "", said))
         key = getattr(getattr(self.__dict__.get("_model"), "api", None), "api_key", None)
         secrets = {value for name, value in os.environ.items() if _SECRET.search(name)}
         secrets |= {str(key)} if key else set()

@@ -225,6 +225,23 @@ def test_what_was_answered_is_kept_and_the_run_goes_on(
     assert all(KEY.encode() not in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
+def test_a_refused_request_is_named_by_what_the_server_said(data: Path, tmp_path: Path) -> None:
+    class BadRequest(Exception):  # as openai raises it for a server with a format of its own
+        body = {"detail": "Server is pinned to 'b'; requested 'a'."}
+
+    class GenerateError(RuntimeError):  # as inspect-ai wraps it
+        provider_message = "Error code: 400"
+
+    def refusing(_prompt: str) -> str:
+        raise GenerateError("Request:\n{...}\n\nBadRequest('Error code: 400')") from BadRequest("Error code: 400")
+
+    with pytest.raises(
+        InputError, match=r"mockllm/model: Error code: 400: .*Server is pinned to 'b'.*; 0 of 5"
+    ) as error:
+        evaluate(wanted(data, tmp_path, {"twiki_probes": {}}), mock(tmp_path, refusing))
+    assert "Request:" not in str(error.value)
+
+
 def test_a_judge_is_compared_with_the_rules(data: Path, tmp_path: Path) -> None:
     verdicts = {
         "Mira Velden.": "new",
