@@ -17,14 +17,14 @@ import pyarrow.parquet as pq
 import torch
 from accelerate import PartialState
 
-from temporalwiki.base.errors import InputError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import discard, only_one, read_small, whole_file
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders.manifests import Parameters, TrainingManifest, read_training
 from temporalwiki.eval_harness.generation import Generator, Writer
 from temporalwiki.eval_harness.score_cache import ScoreCache
-from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
+from temporalwiki.eval_harness.scoring import PRECISIONS, Scorer, Scores, Text
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.expansion import SPEC
@@ -53,7 +53,7 @@ class CachedModel:
 
     reference: str  # folder, Hub id, .gguf file or package:NAME
     cache_folder: Path  # the folder of cached scores and answers
-    precision: str = "fp32"  # of likelihoods; answers are always generated in fp32
+    precision: str = "fp32"  # of likelihoods; answers are generated in the precision of the weights
     start: Any = None  # the model that it started from, or its StoredScores
 
     @property
@@ -77,9 +77,35 @@ class CachedModel:
 
     @cached_property
     def loaded(self) -> checkpoint.Checkpoint:
-        """The model on its device, with its tokenizer. Raises InputError if it cannot be loaded."""
-        found = checkpoint.load(self.reference, torch.float32)
+        """The model on its device, with its tokenizer; see ``_placed``.
+
+        Raises InputError if it cannot be loaded, and UsageError if several processes would each need several GPUs.
+        """
+        dtype, spread = self._placed()
+        if spread:
+            return checkpoint.load(self.reference, dtype, device_map="auto")
+        found = checkpoint.load(self.reference, dtype)
         return checkpoint.Checkpoint(found.model.to(self.state.device), found.tokenizer)
+
+    def _placed(self) -> tuple[torch.dtype, bool]:
+        """Return the type of the weights, and whether they are spread over all GPUs.
+
+        Weights are in fp32 if these take at most half of the GPU's memory, and always on a CPU and with
+        ``--precision fp32``. Others are in bf16, on one GPU if they take at most two thirds of it.
+        """
+        memory = _memory(self.state.device)
+        if memory is None or self.precision != "bf16":
+            return torch.float32, False
+        parameters = checkpoint.count_parameters(self.reference)
+        if 4 * parameters <= memory / 2:
+            return torch.float32, False
+        spread = 2 * parameters > memory * 2 / 3
+        if spread and self.state.num_processes > 1:
+            raise UsageError(
+                f"{self.reference}: {parameters:,} parameters do not fit one GPU; start the command without "
+                "accelerate launch, and one process uses all GPUs"
+            )
+        return torch.bfloat16, spread
 
     def copied(self) -> checkpoint.Checkpoint:
         """Return model and tokenizer once more, for training, which changes them."""
@@ -131,7 +157,8 @@ class CachedModel:
                 writer = Writer(self.loaded.model, self.loaded.tokenizer, max_new_tokens)
                 yield from writer.generate(texts, share, kept)
 
-        policy = {"text": _WRITE_VERSION, "max_new_tokens": max_new_tokens, "precision": "fp32"}
+        dtype, _ = self._placed()
+        policy = {"text": _WRITE_VERSION, "max_new_tokens": max_new_tokens, "precision": PRECISIONS[dtype]}
         cache = ScoreCache(self.cache_folder, self.revision, policy)
         return self._ask_once(prompts, ask, cache.answers, cache.add_answers, what, "prompt")
 
@@ -202,6 +229,11 @@ class CachedModel:
     def progress(self, what: str, total: int, done: int, unit: str) -> Progress:
         """Return a progress display that only the first process shows."""
         return Progress(what, total, unit, done, shown=self.state.is_main_process)
+
+
+def _memory(device: torch.device) -> int | None:
+    """Return the bytes of a GPU's memory; None for a CPU."""
+    return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else None
 
 
 def default_precision() -> str:

@@ -14,6 +14,7 @@ from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, Pr
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.answers import answer, ended
 from temporalwiki.eval_harness.scoring import (
+    PRECISIONS,
     SENTINEL,
     context_length,
     decoder_start,
@@ -31,7 +32,10 @@ _TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # prompt and answer tokens per batc
 
 
 class Generator:
-    """Answers prompts with one model in fp32: in lower precision, answers depend on their batch."""
+    """Answers prompts with one model in the precision of its weights.
+
+    In a lower precision than fp32, answers depend a little on their batch.
+    """
 
     def __init__(
         self,
@@ -52,7 +56,8 @@ class Generator:
         """Everything but the model and the prompt that answers depend on."""
         start = SENTINEL if self.encoder_decoder else self.tokenizer.bos_token
         new = {"max_new_tokens": self.max_new_tokens, "beams": self.beams, "whole": self.whole}
-        return {"generation": VERSION, "starts_with": start, "precision": "fp32", **new}
+        precision = PRECISIONS.get(self.model.dtype, str(self.model.dtype))
+        return {"generation": VERSION, "starts_with": start, "precision": precision, **new}
 
     def generate(
         self, prompts: Sequence[str], share: tuple[int, int] = (0, 1), kept: Container[int] = ()

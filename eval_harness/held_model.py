@@ -19,9 +19,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.scoring import PRECISIONS
 from temporalwiki.methods import checkpoint
 
-_PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}  # of weights -> of likelihoods
 _UNREAD = ("_name_or_path", "transformers_version")  # entries of a configuration that do not change a score
 
 
@@ -51,6 +51,9 @@ class HeldModel(CachedModel):
     def revision(self) -> str:
         """A hash of weights, configuration and tokenizer; the model must not be trained while this object is used."""
         return weights_and_tokenizer(self._held)
+
+    def _placed(self) -> tuple[torch.dtype, bool]:
+        return self._held.model.dtype, False
 
     def copied(self) -> checkpoint.Checkpoint:
         """Return a copy of model and tokenizer that training may change."""
@@ -83,9 +86,9 @@ def held_model(model: Any, tokenizer: Any, cache_folder: Path, precision: str, n
     held = checkpoint.Checkpoint(model, tokenizer)
     name = name or origin or type(model).__name__
     checkpoint.check_together(held, name)
-    weights = str(model.dtype).removeprefix("torch.")
-    if weights != "float32":
-        own = _PRECISIONS.get(weights, weights)
+    if model.dtype != torch.float32:
+        weights = str(model.dtype).removeprefix("torch.")
+        own = PRECISIONS.get(model.dtype, weights)
         if precision not in ("auto", own):
             raise UsageError(f"--precision {precision}: {name} has weights in {weights}; load it in float32")
         precision = own

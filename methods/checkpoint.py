@@ -94,16 +94,17 @@ class _WeightIndex(msgspec.Struct):
     weight_map: dict[str, str]
 
 
-def load(reference: str, dtype: torch.dtype = torch.float32) -> Checkpoint:
+def load(reference: str, dtype: torch.dtype = torch.float32, **options: Any) -> Checkpoint:
     """Load a model and its tokenizer from a folder, a Hub id, a ``.gguf`` file or ``package:NAME``.
 
     ``package:NAME`` is the GGUF file in a Python package. A Hub id may end with a revision, ``ORG/NAME@2021.12``;
     without one, everything comes from the newest commit. A folder or Hub id may hold a whole model, a peft adapter, or
-    the layers of an expanded model (K-Adapter, Modular); the last two name the base model to load. Raises InputError
-    if the model or the tokenizer is missing, or if they do not belong together.
+    the layers of an expanded model (K-Adapter, Modular); the last two name the base model to load. ``options`` go to
+    ``from_pretrained`` of the whole or base model. Raises InputError if the model or the tokenizer is missing, or if
+    they do not belong together.
     """
     reference = pinned(reference)
-    found = Checkpoint(load_model(reference, dtype), load_tokenizer(reference))
+    found = Checkpoint(load_model(reference, dtype, **options), load_tokenizer(reference))
     check_together(found, reference)
     return found
 
@@ -179,17 +180,31 @@ def check_added(folder: Path, base: str) -> None:
 
     The weights of the base are not read, only its configuration.
     """
-    path, more = library_arguments(base)
+    _with_added(folder, _without_weights(base), str(folder))
+
+
+def count_parameters(reference: str) -> int:
+    """Return how many parameters a whole model has; for an adapter or added layers, their base model.
+
+    Only its configuration is read. Raises InputError if there is no such model.
+    """
+    reference = pinned(reference)
+    base = base_of(folder_of(reference))
+    return sum(tensor.numel() for tensor in _without_weights(base or reference).parameters())
+
+
+def _without_weights(reference: str) -> Any:
+    """Return a whole model on the meta device."""
+    path, more = library_arguments(reference)
     try:
         config = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
-        _check_config(config, base)
+        _check_config(config, reference)
         with torch.device("meta"):
-            model = _auto(config).from_config(config, trust_remote_code=False)
+            return _auto(config).from_config(config, trust_remote_code=False)
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - as in ``load_model``
-        raise InputError(f"{base}: cannot load a language model: {_first_line(error)}") from None
-    _with_added(folder, model, str(folder))
+        raise InputError(f"{reference}: cannot load a language model: {_first_line(error)}") from None
 
 
 def _with_added(folder: Path, base: Any, reference: str) -> Any:

@@ -18,8 +18,8 @@ from plain_transformers import load, nlls
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness import scoring
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.eval_harness import cached_model, scoring
 from temporalwiki.eval_harness.cached_model import CachedModel, revision, training
 from temporalwiki.eval_harness.generation import Generator
 from temporalwiki.eval_harness.scoring import Scorer, Text
@@ -148,7 +148,7 @@ def of_two(model: Path, store: Path) -> CachedModel:
     """Return the model of the second of two processes; the first one does nothing."""
     evaluated = CachedModel(str(model), store)
     state = {"process_index": 1, "num_processes": 2, "is_main_process": False, "wait_for_everyone": lambda: None}
-    evaluated.__dict__["state"] = SimpleNamespace(**state, device="cpu")
+    evaluated.__dict__["state"] = SimpleNamespace(**state, device=torch.device("cpu"))
     return evaluated
 
 
@@ -209,6 +209,50 @@ def test_precision_is_that_of_likelihoods(models: dict[str, Path], tmp_path: Pat
     nll = [np.concatenate([s.nll for s in model.score(asked, "") if s is not None]) for model in (exact, rounded)]
     assert 0 < np.abs(nll[0] - nll[1]).max() < 0.1
     assert exact.generate(PROMPTS, "", 4) == rounded.generate(PROMPTS, "", 4)
+
+
+# float32, bfloat16 and where: the tiny model has 4 bytes a parameter in float32
+PLACES = {
+    "fp32, there is room": ("bf16", 8.1, (torch.float32, False)),
+    "bf16, one GPU": ("bf16", 7.9, (torch.bfloat16, False)),
+    "bf16, one GPU, just": ("bf16", 3.1, (torch.bfloat16, False)),
+    "bf16, several GPUs": ("bf16", 2.9, (torch.bfloat16, True)),
+    "fp32 is wanted": ("fp32", 2.9, (torch.float32, False)),
+}
+
+
+@pytest.mark.parametrize("case", PLACES)
+def test_a_large_model_is_read_in_bf16(
+    case: str, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    precision, bytes_a_parameter, expected = PLACES[case]
+    whole = CachedModel(str(models["llama"]), tmp_path / "a")
+    parameters = sum(tensor.numel() for tensor in whole.loaded.model.parameters())
+    monkeypatch.setattr(cached_model, "_memory", lambda _: int(parameters * bytes_a_parameter))
+    given: list[dict[str, Any]] = []
+
+    def loads(*what: Any, **options: Any) -> checkpoint.Checkpoint:
+        given.append(options)
+        return load(*what, **options)
+
+    load = checkpoint.load
+    monkeypatch.setattr(checkpoint, "load", loads)
+    large = CachedModel(str(models["llama"]), tmp_path / "b", precision)
+    assert (large.loaded.model.dtype, given) == (expected[0], [{"device_map": "auto"} if expected[1] else {}])
+    for one, same in zip(large.score(TEXTS, ""), whole.score(TEXTS, ""), strict=True):
+        assert (one is None) == (same is None)
+        assert one is None or same is None or np.abs(one.nll - same.nll).max() < 0.1
+    assert len(large.generate(PROMPTS, "", 4)) == len(PROMPTS)
+
+
+def test_a_model_of_several_gpus_needs_one_process(
+    models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cached_model, "_memory", lambda _: 1000)
+    model = CachedModel(str(models["llama"]), tmp_path, "bf16")
+    model.__dict__["state"] = SimpleNamespace(num_processes=2, device=torch.device("cpu"))
+    with pytest.raises(UsageError, match="parameters do not fit one GPU; start the command without accelerate launch"):
+        model._placed()
 
 
 # Revisions

@@ -7,7 +7,7 @@ import asyncio
 import datetime
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -227,7 +227,7 @@ def test_what_was_answered_is_kept_and_the_run_goes_on(
 
 def test_a_refused_request_is_named_by_what_the_server_said(data: Path, tmp_path: Path) -> None:
     class BadRequest(Exception):  # as openai raises it for a server with a format of its own
-        body = {"detail": "Server is pinned to 'b'; requested 'a'."}
+        body: ClassVar = {"detail": "Server is pinned to 'b'; requested 'a'."}
 
     class GenerateError(RuntimeError):  # as inspect-ai wraps it
         provider_message = "Error code: 400"
