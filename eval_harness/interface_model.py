@@ -195,6 +195,8 @@ class InterfaceModel:
 
     def _without_secrets(self, error: BaseException) -> str:
         """Return an error in one short line, without any key that this process knows."""
+        if (attempt := getattr(error, "last_attempt", None)) is not None:  # the last of several, as tenacity wraps it
+            error = attempt.exception() or error
         # inspect-ai puts the whole request before the provider's words; openai leaves out a body that it does not know
         said = str(getattr(error, "provider_message", "") or getattr(error, "message", "") or error)
         body = getattr(error.__cause__ or error, "body", None)

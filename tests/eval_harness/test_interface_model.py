@@ -7,6 +7,7 @@ import asyncio
 import datetime
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -240,6 +241,17 @@ def test_a_refused_request_is_named_by_what_the_server_said(data: Path, tmp_path
     ) as error:
         evaluate(wanted(data, tmp_path, {"twiki_probes": {}}), mock(tmp_path, refusing))
     assert "Request:" not in str(error.value)
+
+
+def test_after_the_last_try_the_error_of_that_try_is_named(data: Path, tmp_path: Path) -> None:
+    class RetryError(Exception):  # as tenacity raises it
+        last_attempt = SimpleNamespace(exception=lambda: ConnectionError("Connection error."))
+
+    def gone(_prompt: str) -> str:
+        raise RetryError("RetryError[<Future at 0x7fe79dbc7450 state=finished raised ConnectionError>]")
+
+    with pytest.raises(InputError, match=r"^mockllm/model: Connection error\.; 0 of 5 questions are answered"):
+        evaluate(wanted(data, tmp_path, {"twiki_probes": {}}), mock(tmp_path, gone))
 
 
 def test_a_judge_is_compared_with_the_rules(data: Path, tmp_path: Path) -> None:
