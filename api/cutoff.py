@@ -48,6 +48,7 @@ def cutoff(
     topics: str = "none",
     from_: str | None = None,
     to: str | None = None,
+    panel: Mapping[str, str] | None = None,
     output: str | os.PathLike[str] = "cutoff",
     tokenizer: str | os.PathLike[str] | PreTrainedTokenizerBase | None = None,
     name: str | None = None,
@@ -55,11 +56,14 @@ def cutoff(
     """Find the month up to which a model knows what changed. The arguments are the options of ``temporalwiki cutoff``.
 
     Args:
-        model: a folder, a Hub id, a .gguf file, package:NAME, or a model in memory.
+        model: a folder, a Hub id, a .gguf file, package:NAME, a model of a provider such as openai/NAME, or a model in
+            memory. A provider's model is asked the changed facts.
         data: dataset folder, Hub id or id@revision: all its months are read.
         topics: also a cutoff for each relation, or for each class of subjects: none, relation or class.
         from_: ignore changes before this month, YYYY-MM.
         to: ignore changes after this month.
+        panel: reference models, and the last month that each of them knows, YYYY-MM. What they prefer without knowing
+            a change counts as its difficulty. Only changes that at least one of them cannot know are used.
         output: folder of cutoff.json and cutoff.svg.
         tokenizer: of a model in memory; by default the one of its ``name_or_path``.
         name: of a model in memory; by default its ``name_or_path``.
@@ -79,20 +83,23 @@ def cutoff(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder with --output")
     with needs("eval"):
-        from temporalwiki.api.evaluate import open_held
-        from temporalwiki.eval_harness.cached_model import CachedModel, default_precision
+        from temporalwiki.api.evaluate import open_model
+        from temporalwiki.eval_harness.cached_model import CachedModel
         from temporalwiki.eval_harness.cutoff_report import report, write_report
         from temporalwiki.eval_harness.held_model import HeldModel, modes_kept
-        from temporalwiki.eval_harness.score_cache import cache_folder
+        from temporalwiki.eval_harness.interface_model import InterfaceModel
 
-    asked: CachedModel
-    if isinstance(model, str | os.PathLike) and tokenizer is None:
-        asked = CachedModel(os.fspath(model), cache_folder(), default_precision())
-    else:
-        asked = open_held(model, "auto", tokenizer, name)
-    asked.check()
+    def opened(*which: Any) -> CachedModel | InterfaceModel:
+        found = open_model(which[0], "auto", *which[1:])
+        if not isinstance(found, CachedModel | InterfaceModel):
+            raise UsageError(f"{found.name}: holds results, and a cutoff asks a model: name the model")
+        found.check()
+        return found
+
+    asked = opened(model, tokenizer, name)
+    references = [(opened(one), _month(f"--panel {one}=", month)) for one, month in (panel or {}).items()]
     with modes_kept(*([asked.loaded.model] if isinstance(asked, HeldModel) else [])):
-        found = report(asked, os.fspath(data), topics, first, last)  # type: ignore[arg-type]  # checked above
+        found = report(asked, os.fspath(data), topics, first, last, references)  # type: ignore[arg-type]  # checked above
     paths = write_report(found, folder) if asked.state.is_main_process else []
     made = found.as_json()
     scores = {"all": _as_month(made["overall"])} | {topic: _as_month(of) for topic, of in made["topics"].items()}

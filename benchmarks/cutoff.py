@@ -71,6 +71,7 @@ class Scenario:
     novelty: float = 0.0  # of evidence without knowledge, in all months
     memory: float = 0.0  # correlation of the effects of neighbouring months
     shuffled: bool = False  # months are shuffled
+    panel: bool = False  # a reference model tells the difficulty of each item
 
 
 def draw(scenario: Scenario, generator: np.random.Generator) -> list[Item]:
@@ -89,6 +90,8 @@ def draw(scenario: Scenario, generator: np.random.Generator) -> list[Item]:
         effects[i] = scenario.memory * effects[i - 1] + np.sqrt(1 - scenario.memory**2) * effects[i]
     evidence += scenario.novelty + (scenario.jitter * effects)[month]
     evidence += scenario.trend * (month / (scenario.months - 1) - 0.5)
+    # a reference model shares all effects with the model, but not the noise of an item
+    difficulty = evidence - noise + generator.permutation(noise) if scenario.panel else [None] * n
     if scenario.cutoff is not None:
         late = generator.integers(-scenario.staggered, scenario.staggered + 1, scenario.relations)[relation]
         f = np.clip((scenario.cutoff + late - 0.5 + scenario.ramp / 2 - month) / scenario.ramp, 0, 1)
@@ -98,8 +101,8 @@ def draw(scenario: Scenario, generator: np.random.Generator) -> list[Item]:
     if scenario.shuffled:
         month = generator.permutation(month)
     return [
-        Item(FIRST + int(m), f"P{r}", f"Q{p}", float(e))
-        for m, r, p, e in zip(month, relation, page, evidence, strict=True)
+        Item(FIRST + int(m), f"P{r}", f"Q{p}", float(e), 0.0, None if d is None else float(d))
+        for m, r, p, e, d in zip(month, relation, page, evidence, difficulty, strict=True)
     ]
 
 
@@ -137,6 +140,9 @@ SCENARIOS = {
     "placebo": replace(BASE, shuffled=True),
     "placebo, many items": replace(BASE, shuffled=True, items=300),
     "placebo, six months": replace(BASE, shuffled=True, months=6, cutoff=3),
+    "nothing, months alike, panel": replace(BASE, cutoff=None, memory=0.6, jitter=0.2, panel=True),
+    "months alike": replace(BASE, memory=0.6, jitter=0.2),
+    "months alike, panel": replace(BASE, memory=0.6, jitter=0.2, panel=True),
 }
 
 

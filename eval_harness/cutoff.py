@@ -162,10 +162,12 @@ def _level(items: Sequence[Item]) -> bool | None:
     third = max(1, len(months) // 3)
     if share.low > 100 * CLEAR and _share([i for i in items if i.month in months[-third:]]).value > 100 * CLEAR:
         return True
-    unclear = 100 * (1 - CLEAR)
-    if share.high < unclear and _share([i for i in items if i.month in months[:third]]).value < unclear:
-        return False
-    return None
+    # not 100 minus the share of the new side: a model that abstains prefers neither
+    turned = [item._replace(evidence=-item.evidence) for item in items]
+    old = _share(turned)
+    if old.low is None or old.low <= 100 * CLEAR:
+        return None
+    return False if _share([i for i in turned if i.month in months[:third]]).value > 100 * CLEAR else None
 
 
 # The means of months

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import write_json
 from temporalwiki.builders.manifests import CUTOFF
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.cutoff import FEWEST, Cutoff, Item, Point, curve, find_cutoff
-from temporalwiki.eval_harness.dated_changes import MONTHS, TEXT, Change, Topics, evidence, read_changes
+from temporalwiki.eval_harness.dated_changes import MONTHS, TEXT, Change, Model, Topics, evidence, read_changes
 
 
 @dataclass(frozen=True)
@@ -26,12 +26,15 @@ class Report:
     curve: Sequence[Point]
     data: str
     evidence: Mapping[str, int]  # how many facts and pairs of sentences count
+    panel: Mapping[str, int] = field(default_factory=dict)  # the reference models and the last month that each knows
 
     def as_json(self) -> dict[str, Any]:
         """Return the content of ``cutoff.json``."""
         points = [{**point._asdict(), "month": written(point.month)} for point in self.curve]
         topics = {name: _as_json(cutoff) for name, cutoff in self.topics.items()}
-        known = {"model": self.model, "data": self.data, "evidence": dict(self.evidence)}
+        known: dict[str, Any] = {"model": self.model, "data": self.data, "evidence": dict(self.evidence)}
+        if self.panel:
+            known["panel"] = {name: written(month) for name, month in self.panel.items()}
         return {**known, "overall": _as_json(self.overall), "topics": topics, "curve": points}
 
     def lines(self) -> Iterator[str]:
@@ -42,11 +45,22 @@ class Report:
 
 
 def report(
-    model: CachedModel, data: str, topics: Topics = "none", first: int | None = None, last: int | None = None
+    model: Model,
+    data: str,
+    topics: Topics = "none",
+    first: int | None = None,
+    last: int | None = None,
+    panel: Sequence[tuple[Model, int]] = (),
 ) -> Report:
-    """Score the dated changes of a dataset, and find the cutoff of all of them and of each topic."""
+    """Score the dated changes of a dataset, and find the cutoff of all of them and of each topic.
+
+    ``panel`` are reference models; see ``evidence``. Raises InputError if they may know all changes.
+    """
     changes = read_changes(data, topics, first, last)
-    return judged(model.name, data, changes, evidence(model, changes), topics)
+    if panel and max(change.month for change in changes) <= (known := min(last for _, last in panel)):
+        raise InputError(f"--panel: each model may know all changes of {data}; it knows up to {written(known)}")
+    found = judged(model.name, data, changes, evidence(model, changes, panel), topics)
+    return replace(found, panel={reference.name: last for reference, last in panel})
 
 
 def judged(name: str, data: str, changes: Sequence[Change], items: Sequence[Item], topics: Topics = "none") -> Report:

@@ -1,7 +1,7 @@
 """The dated changes of a dataset: facts with a new and a gone object, and sentences that replaced others.
 
-A change is a question with two answers. ``evidence`` lets a model with likelihoods choose; a model that only writes
-can be asked the same changes.
+A change is a question with two answers. ``evidence`` lets a model with likelihoods choose, and asks a model behind an
+interface.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from itertools import groupby
+from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from temporalwiki.builders.wikipedia.sentences import split_sentences
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.cutoff import Item
 from temporalwiki.eval_harness.facts import COLUMNS, prompt_of, score_facts
+from temporalwiki.eval_harness.interface_model import InterfaceModel, question_about, read_replies
 from temporalwiki.eval_harness.references import choices_of
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.eval_harness.task import Row, check_columns
@@ -51,6 +53,9 @@ _INTERVAL = re.compile(r"(probes|diffset|deletions)-(\d{8})-(\d{8})")
 Topics = Literal["none", "relation", "class"]
 
 
+Model = CachedModel | InterfaceModel
+
+
 class Change(NamedTuple):
     """A dated change. A model is asked to go on from ``context`` with the new side or with one of the old ones."""
 
@@ -61,6 +66,7 @@ class Change(NamedTuple):
     context: str
     new: str
     old: tuple[str, ...]
+    fact: Row | None = None  # its probe; None for sentences
 
 
 def month_number(day: Any) -> int:
@@ -105,12 +111,34 @@ def read_changes(
     return found_changes
 
 
-def evidence(model: CachedModel, changes: Sequence[Change]) -> list[Item]:
-    """Return an item for each change that the model can score: the NLL per token of the old side minus the new one's.
+def evidence(model: Model, changes: Sequence[Change], panel: Sequence[tuple[Model, int]] = ()) -> list[Item]:
+    """Return an item for each change that the model can score. What is scored or answered is cached.
 
-    If a fact had several objects before, the likeliest counts. Scored texts are cached, so a stopped run goes on.
+    The evidence is the NLL per token of the old side minus that of the new side; if a fact had several objects before,
+    the likeliest counts. A model behind an interface is asked the facts: its evidence is 1 for the new answer, -1 for
+    an old one, and 0 for both, neither or none.
+
+    ``panel`` are reference models and the last month that each knows (year * 12 + month - 1). The difficulty of an
+    item is the mean of their evidence; a change that all of them may know is left out.
     """
-    items: list[Item] = []
+    items = _items(model, changes)
+    if not panel:
+        return [item for item in items if item is not None]
+    judged = [(last, _items(reference, changes)) for reference, last in panel]
+    found: list[Item] = []
+    for i, item in enumerate(items):
+        others = [of[i] for last, of in judged if changes[i].month > last]
+        known = [other.evidence for other in others if other is not None]
+        if item is not None and known:
+            found.append(item._replace(difficulty=fmean(known)))
+    return found
+
+
+def _items(model: Model, changes: Sequence[Change]) -> list[Item | None]:
+    """Return an item for each change, or None if the model cannot score it."""
+    if isinstance(model, InterfaceModel):
+        return _asked(model, changes)
+    items: list[Item | None] = []
     for is_text, some in groupby(changes, key=lambda change: change.relation == TEXT):
         part = list(some)
         pairs = [(change.context, side) for change in part for side in (change.new, *change.old)]
@@ -119,10 +147,25 @@ def evidence(model: CachedModel, changes: Sequence[Change]) -> list[Item]:
             new, *old = (next(scored) for _ in range(1 + len(change.old)))
             known = [side for side in old if side is not None]
             if new is None or not known:
+                items.append(None)
                 continue
             best, tokens = min(known)
             length = math.log(new[1] / tokens)
             items.append(Item(change.month, change.relation, change.cluster, best - new[0], length))
+    return items
+
+
+def _asked(model: InterfaceModel, changes: Sequence[Change]) -> list[Item | None]:
+    """Return an item for each fact. Raises InputError if there are only sentences."""
+    facts = [change.fact for change in changes if change.fact is not None]
+    if not facts:
+        raise InputError(f"{model.name}: gives no likelihoods, and the data has only sentences, no facts to ask about")
+    read = iter(read_replies(model, [question_about(fact) for fact in facts], facts, "changed facts"))
+    items: list[Item | None] = []
+    for change in changes:
+        reply = None if change.fact is None else next(read)
+        scored = None if reply is None else reply["new"] - reply["old"]
+        items.append(None if scored is None else Item(change.month, change.relation, change.cluster, scored))
     return items
 
 
@@ -171,6 +214,7 @@ def _facts(
                 prompt_of(row),
                 row["object"],
                 tuple(wrong),
+                row,
             ),
         )
 

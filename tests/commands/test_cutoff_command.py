@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from an_interface import client
 
 from temporalwiki.builders.manifests import read_cutoff
 
@@ -76,6 +77,23 @@ def test_only_some_months(run: Run, there: Path) -> None:
     assert written["topics"] == {}
 
 
+def test_a_panel_is_written_down(run: Run, there: Path) -> None:
+    assert run("cutoff", "gpt2", "--data", "data", "--panel", "gpt2=2021-02")[0] == 0
+    written = json.loads((there / "cutoff" / "cutoff.json").read_text("utf-8"))
+    assert (written["panel"], written["evidence"]) == ({"gpt2": "2021-02"}, {"facts": 3})  # it may know February
+
+
+def test_a_model_of_a_provider_is_asked(run: Run, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "temporalwiki.eval_harness.interface_model.InterfaceModel._model", client(lambda _: "Anna Weber")
+    )
+    status, out, err = run("cutoff", "mockllm/model", "--data", "data")
+    assert status == 0
+    assert out.startswith("mockllm/model cannot tell")
+    assert "6 requests" in err
+    assert json.loads((there / "cutoff" / "cutoff.json").read_text("utf-8"))["model"] == "mockllm/model"
+
+
 WRONG = {
     "no month": (("--from", "March"), 2, "--from 'March' is not a month: write YYYY-MM"),
     "a thirteenth month": (("--to", "2021-13"), 2, "--to '2021-13' is not a month"),
@@ -84,6 +102,18 @@ WRONG = {
     "no changes in these months": (("--from", "2022-01"), 1, "in these months"),
     "a dataset without dates": (("--data", "other"), 1, "other: no config such as probes-20211101-20211201"),
     "no dataset": (("--data", "./nowhere"), 1, "./nowhere: cannot load a dataset"),
+    "a panel without a month": (
+        ("--panel", "gpt2"),
+        2,
+        "--panel gpt2: write MODEL=YYYY-MM",
+    ),
+    "a panel's month": (("--panel", "gpt2=2020"), 2, "--panel gpt2= '2020' is not a month: write YYYY-MM"),
+    "a panel that may know all": (
+        ("--panel", "gpt2=2021-03"),
+        1,
+        "may know all changes of data; it knows up to 2021-03",
+    ),
+    "a panel that is not there": (("--panel", "./nowhere=2020-01"), 1, "./nowhere: no such folder"),
     "an output that is a file": (("--output", "file"), 1, "file: is a file; name a folder with --output"),
 }
 

@@ -74,6 +74,27 @@ def test_a_model_that_knows_everything_or_nothing() -> None:
     assert nothing.high is not None and JANUARY - 1 <= nothing.high < JANUARY + 11
 
 
+def answers(known: int, months: int = 12, each: int = 20, abstains: float = 0.5) -> list[Item]:
+    """Return answers of a model behind an interface: new up to a month, old after it, or neither of them."""
+    generator = np.random.default_rng(0)
+    items = []
+    for month, number in np.ndindex(months, each):
+        side = 0.0 if generator.random() < abstains else 1.0 if month <= known else -1.0
+        items.append(Item(JANUARY + month, f"P{number % 4}", f"Q{month}-{number}", side))
+    return items
+
+
+def test_answers_have_a_cutoff_as_likelihoods_do() -> None:
+    found = find_cutoff(answers(known=6))
+    assert (found.verdict, found.cutoff) == ("found", JANUARY + 6)
+
+
+def test_a_model_that_never_gives_an_old_answer_may_only_be_silent() -> None:
+    assert find_cutoff(answers(known=-1, abstains=1.0)).verdict == "cannot tell"
+    assert find_cutoff(answers(known=-1, abstains=0.9)).verdict == "cannot tell"
+    assert find_cutoff(answers(known=-1, abstains=0.1)).verdict == "before the data"
+
+
 def test_one_month_is_enough_to_know_everything() -> None:
     assert find_cutoff(changes([0], [1.0], noise=0.2)) == Cutoff(None, JANUARY, None, "after the data")
 

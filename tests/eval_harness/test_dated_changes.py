@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from an_interface import client
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.dated_changes import Change, evidence, masked_dates, read_changes
 from temporalwiki.eval_harness.facts import score_facts
+from temporalwiki.eval_harness.interface_model import InterfaceModel
 from temporalwiki.eval_harness.scoring import Text
 
 import tiny_models
@@ -178,3 +180,46 @@ def test_evidence_is_the_difference_of_nll_per_token(kind: str, tmp_path: Path) 
     first, second = (float(one.nll.mean()) for one in sides if one is not None)
     assert of_text.evidence == pytest.approx(first - second)
     assert (of_fact.month, of_fact.relation, of_fact.cluster) == (FEBRUARY, "P36", "page 7")
+
+
+SAID = {
+    "the new one": ("Weston", 1),
+    "an old one": ("It is Easton.", -1),
+    "both": ("Easton or Weston", 0),
+    "neither": ("Sutton", 0),
+    "nothing": ("I don't know", 0),
+}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_a_model_without_likelihoods_is_asked_the_facts(case: str, tmp_path: Path) -> None:
+    said, expected = SAID[case]
+    more = {
+        "diffset-20210201-20210301": [page("The country has about three million people.")],
+        "deletions-20210201-20210301": [page("The country has about two million people.")],
+    }
+    changes = read_changes(data(tmp_path, [fact()], more))
+    assert len(changes) == 2
+    model = InterfaceModel("mockllm/model", tmp_path / "scores")
+    model.__dict__["_model"] = client(lambda _: said)
+    (item,) = evidence(model, changes)
+    assert (item.month, item.relation, item.cluster, item.evidence) == (FEBRUARY, "P36", "page 7", expected)
+    with pytest.raises(InputError, match="mockllm/model: gives no likelihoods, and the data has only sentences"):
+        evidence(model, [change for change in changes if change.relation == "text"])
+
+
+def test_a_panel_tells_the_difficulty_of_what_it_cannot_know(tmp_path: Path) -> None:
+    names = ("gpt2", "llama", "t5")
+    for name in names:
+        tiny_models.save(name, tmp_path / name)
+    model, *panel = (CachedModel(str(tmp_path / name), tmp_path / "scores") for name in names)
+    changes = [
+        Change(FEBRUARY + late, "P36", f"page {late}", "", "Norland capital", new, ("Easton",))
+        for late, new in enumerate(("Weston", "Sutton", "Anna Weber"))
+    ]
+    plain = evidence(model, changes)
+    first, second = ([item.evidence for item in evidence(one, changes)] for one in panel)
+    found = evidence(model, changes, [(panel[0], FEBRUARY), (panel[1], FEBRUARY + 1)])
+    expected = [first[1], (first[2] + second[2]) / 2]  # both may know the change of February
+    assert [item.difficulty for item in found] == pytest.approx(expected)
+    assert [item._replace(difficulty=None) for item in found] == plain[1:]

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
+from an_interface import client
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.after_cutoff import After
@@ -25,7 +26,7 @@ from temporalwiki.eval_harness.tasks import TASKS, find_task
 
 from a_dataset import write_dataset
 
-inspect_model = pytest.importorskip("inspect_ai.model", reason="the extra adapters has inspect-ai")
+pytest.importorskip("inspect_ai.model", reason="the extra adapters has inspect-ai")
 
 KEY = "sk-planted-0123456789"
 FACTS = [
@@ -57,23 +58,10 @@ def data(tmp_path: Path) -> Path:
     return write_dataset(tmp_path / "data", {"probes-1112": splits, "newquestions-1112": questions})
 
 
-def reply(text: str) -> Any:
-    output = inspect_model.ModelOutput.from_content("mockllm", text)
-    output.usage = inspect_model.ModelUsage(input_tokens=10, output_tokens=2, total_tokens=12)
-    return output
-
-
 def mock(tmp_path: Path, say: Callable[[str], Any], name: str = "mockllm/model") -> InterfaceModel:
     """Return a model that says ``say(prompt)``."""
-
-    def outputs(messages: Any, *_: Any) -> Any:
-        said = say(messages[-1].text)
-        return reply(said) if isinstance(said, str) else said
-
     model = InterfaceModel(name, tmp_path / "scores")
-    model.__dict__["_model"] = inspect_model.get_model(
-        name, custom_outputs=outputs, memoize=False, config=inspect_model.GenerateConfig(max_retries=0)
-    )
+    model.__dict__["_model"] = client(say, name)
     return model
 
 
