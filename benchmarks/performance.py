@@ -48,11 +48,12 @@ class Table:
     machine: str = field(default_factory=lambda: _machine())
 
     def markdown(self) -> str:
-        """Return the table as Markdown. Columns of numbers are aligned at the right."""
-        numbers = [all(not isinstance(row[i], str) for row in self.rows) for i in range(len(self.columns))]
-        rule = "|".join("---:" if right else "---" for right in numbers)
-        lines = [" | ".join(_shown(cell) for cell in row) for row in (self.columns, *self.rows)]
-        return "\n".join([f"| {lines[0]} |", f"|{rule}|", *(f"| {line} |" for line in lines[1:])])
+        """Return the table as Markdown. Columns of numbers are aligned at the right and have equal decimals."""
+        columns = [[row[i] for row in self.rows] for i in range(len(self.columns))]
+        rule = "|".join("---" if any(isinstance(cell, str) for cell in column) else "---:" for column in columns)
+        shown = [self.columns, *zip(*map(_shown, columns), strict=True)]
+        lines = [f"| {' | '.join(row)} |" for row in shown]
+        return "\n".join([lines[0], f"|{rule}|", *lines[1:]])
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -101,8 +102,12 @@ def _machine() -> str:
     return f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; {load}."
 
 
-def _shown(cell: Cell) -> str:
-    return "" if cell is None else cell if isinstance(cell, str) else f"{cell:,}"
+def _shown(column: Sequence[Cell]) -> list[str]:
+    decimals = max((len(repr(cell).partition(".")[2]) for cell in column if isinstance(cell, float)), default=0)
+    return [
+        f"{cell:,.{decimals}f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell or ""
+        for cell in column
+    ]
 
 
 if __name__ == "__main__":

@@ -184,8 +184,8 @@ def answers(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds:
     rate = {way: round(len(prompts) / took, 1) for way, took in seconds.items()}
     row: list[Cell] = [rate["ours"], rate["lm_eval"], round(seconds["lm_eval"] / seconds["ours"], 2)]
     note = (
-        f"{len(prompts):,} prompts, up to {NEW_TOKENS} new tokens each, {model_size(found)}. lm-evaluation-harness has "
-        f"the faster batch of 32 and 128: {batch}."
+        f"{len(prompts):,} prompts, up to {NEW_TOKENS} new tokens each, {model_size(found)}. lm-evaluation-harness "
+        f"has the faster batch of 32 and 128: {batch}."
     )
     columns = ("answers a second", "ours", "lm-evaluation-harness", "ours : lm-evaluation-harness", "equal answers")
     rows = [["greedy", *row, f"{equal} of {len(prompts)}"]]

@@ -18,8 +18,8 @@ SPEED = """\
 
 | way | items a second | ours : it | whole |
 |---|---:|---:|---|
-| ours | 1,234.5 | 1 | 99 % |
-| theirs | 617.2 |  | 1 % |
+| ours | 1,234.50 | 1 | 99 % |
+| theirs | 617.25 |  | 1 % |
 
 Higher is better.
 
@@ -47,12 +47,12 @@ def test_a_table_is_printed_kept_and_drawn(
     performance: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     columns = ("way", "items a second", "ours : it", "whole")
-    rows = [("ours", 1234.5, 1, "99 %"), ("theirs", 617.2, None, "1 %")]
+    rows = [("ours", 1234.5, 1, "99 %"), ("theirs", 617.25, None, "1 %")]
     table = performance.Table("speed", "Speed", columns, rows, "Higher is better.", **MADE)
     performance.report(table, tmp_path / "figures")
     table_and_note = SPEED.split("\n\n", 1)[1].rsplit("\n\n", 1)[0]
     assert table_and_note in capsys.readouterr().out
-    assert json.loads((tmp_path / "figures" / "speed.json").read_text())["rows"][1] == ["theirs", 617.2, None, "1 %"]
+    assert json.loads((tmp_path / "figures" / "speed.json").read_text())["rows"][1] == ["theirs", 617.25, None, "1 %"]
     assert performance.page(tmp_path / "figures") == f"{performance.HEAD}\n{SPEED}"
 
 
