@@ -28,7 +28,8 @@ HEAD = """\
 Each table comes from a program in `benchmarks/` and names the command, the commit, the day and the machine.
 `pip install '.[bench,adapters]'` installs the peers. With `--figures benchmarks/figures`, a program keeps its table in
 that folder, and `python benchmarks/performance.py` draws this page from the folder. CPU seconds are the time of the
-processor, which other programs on the machine disturb least. Speeds of other machines differ; ratios differ less.
+processor, which other programs on the machine disturb least. Speeds of other machines differ; ratios differ less. A
+program without a table here has not been run on a quiet machine yet.
 """
 Cell = str | int | float | None
 
