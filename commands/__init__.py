@@ -37,7 +37,7 @@ COMMANDS = {
     "completion": "print a script with which bash or zsh completes this command",
 }
 
-# what errors of libraries say that are no MemoryError
+# messages of libraries that run out of memory and raise another error than MemoryError
 _NO_MEMORY = ("can't allocate memory", "cannot allocate memory", "failed to map segment", "can't start new thread")
 _LONGEST_NAME = 200  # characters
 
@@ -102,6 +102,8 @@ def _run(argv: list[str], wanted: str | None) -> None:
     keep_silent()
     quiet()
     parser = parser_of([wanted] if wanted in COMMANDS else [], argv)
+    if not argv:
+        parser.error("the following arguments are required: COMMAND; `temporalwiki --help` lists them")
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:  # the subcommand's parser can suggest one of its options
         arguments.parser.refuse(unknown)
