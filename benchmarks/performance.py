@@ -36,7 +36,7 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Table:
-    """A table of figures, and how they were made. Its name is that of the file."""
+    """A table of figures, and how they were made. Its name is also the file's."""
 
     name: str
     title: str
@@ -83,7 +83,7 @@ def page(folder: Path) -> str:
 
 
 def typed(words: Sequence[str]) -> str:
-    """Return the command, with the names of options for paths: those of this machine mean nothing elsewhere."""
+    """Return the command, with each path replaced by the name of its option: the page is for other machines."""
     shown = ["python", f"benchmarks/{Path(words[0]).name}"]
     for before, word in pairwise(words):
         if "--figures" not in (before, word):
