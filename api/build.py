@@ -1,4 +1,4 @@
-"""``temporalwiki.build``: two snapshots into a dataset folder."""
+"""``temporalwiki.build``: build a dataset folder from two snapshots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEFAULTS = BuildOptions()
 class Built(Table):
     """An interval of a dataset folder: a row for each split of each config, and the manifest with all counts.
 
-    If it was only planned, there is a row for each stage, and no manifest.
+    With ``plan=True`` there is a row for each stage, and no manifest.
     """
 
     manifest: BuiltManifest | None
@@ -56,29 +56,30 @@ def build(
 ) -> Built:
     """Build an interval into the dataset folder ``out``. The arguments are the options of ``temporalwiki build``.
 
-    A rerun continues where a build was stopped, and gives the same bytes. With ``plan``, nothing is built: the rows
-    are the estimated costs of the stages.
+    A rerun continues where a build stopped, and gives the same bytes. With ``plan``, the rows are the estimated costs
+    of the stages, and nothing is built.
 
     Args:
         prev: date of the earlier Wikipedia dump, such as 20211101 or 2021-11-01.
         recent: date of the later dump.
-        dumps: folder of dumps, as Wikimedia's.
+        dumps: folder of dumps, laid out as on Wikimedia's server.
         out: the dataset folder.
-        work: the folder that keeps extracts for a rerun and for next month; by default OUT.work.
+        work: folder that keeps extracts for a rerun and for next month; OUT.work by default.
         wiki: database name of the wiki.
-        wikidata: dates of the two Wikidata dumps; by default the newest at or before each snapshot.
-        include: further configs to build, such as wikipedia.
-        seed: of all samples.
+        wikidata: dates of the two Wikidata dumps. The default is the newest dump at or before each snapshot.
+        include: more configs to build, such as wikipedia.
+        seed: seed of all samples.
         unchanged_fraction: share of the unchanged facts to sample.
-        compare: which sentences count as the same: folded or exact.
-        caps: the largest shares of the probes of a split with one subject, one relation and one object; None keeps
-            all.
+        compare: which sentences count as the same. "folded" ignores case, punctuation and white space; "exact" ignores
+            only white space.
+        caps: at most this share of a split's probes may have the same subject, relation and object, such as
+            "0.01,0.05,0.05". None keeps all probes.
         allow_truncated: read dumps that were cut off.
-        accept_dates: build from text whose newest revision does not fit the date of its snapshot.
-        engine: where tasks run: local, ray or slurm.
-        jobs: tasks at once.
-        memory: bytes for all jobs together, or a text such as 8GB.
-        plan: only estimate time and disk.
+        accept_dates: build even if a dump's newest revision does not fit the date of its snapshot.
+        engine: where tasks run: "local", "ray" or "slurm".
+        jobs: how many tasks run at once.
+        memory: memory of all jobs together, in bytes or as a text such as "8GB".
+        plan: estimate time and disk space, and build nothing.
 
     Raises UsageError for a wrong argument, and InputError for dumps or folders that cannot be used.
     """

@@ -21,7 +21,7 @@ TOPICS = ("none", "relation", "class")
 
 
 class Month(NamedTuple):
-    """The month of a cutoff, YYYY-MM, with the ends of its 95 % interval; None: not in the data."""
+    """The month of a cutoff, YYYY-MM, and the ends of its 95 % interval. None is a month outside the data."""
 
     value: str | None
     low: str | None
@@ -58,15 +58,16 @@ def cutoff(
     Args:
         model: a folder, a Hub id, a .gguf file, package:NAME, a model of a provider such as openai/NAME, or a model in
             memory. A provider's model is asked the changed facts.
-        data: dataset folder, Hub id or id@revision: all its months are read.
-        topics: also a cutoff for each relation, or for each class of subjects: none, relation or class.
+        data: dataset folder, Hub id or id@revision. All its months are read.
+        topics: "relation" or "class" to also find a cutoff for each relation or each class of subjects; "none" by
+            default.
         from_: ignore changes before this month, YYYY-MM.
         to: ignore changes after this month.
         panel: reference models, and the last month that each of them knows, YYYY-MM. What they prefer without knowing
             a change counts as its difficulty. Only changes that at least one of them cannot know are used.
         output: folder of cutoff.json and cutoff.svg.
-        tokenizer: of a model in memory; by default the one of its ``name_or_path``.
-        name: of a model in memory; by default its ``name_or_path``.
+        tokenizer: tokenizer of a model in memory. By default it is loaded from the model's ``name_or_path``.
+        name: name of a model in memory; by default its ``name_or_path``.
 
     Raises UsageError for a wrong argument, and InputError for a model or data that cannot be used.
     """

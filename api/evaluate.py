@@ -87,21 +87,21 @@ def evaluate(
         data: a folder, a Hub id, id@revision, or a dataset in memory. A ``Dataset`` is one split, "changed" if it has
             no name.
         tasks: names of tasks, or a mapping from their names to their options.
-        config: configs to score on; by default all that the tasks can read. It names data in memory.
-        output: folder of the result files, by default results.
+        config: configs to score on; by default all that the tasks can read. For data in memory, it is the data's name.
+        output: folder of the result files; results by default.
         limit: score only the first rows of each split.
-        start: the model that the model started from, or its results.
-        judge: another model of a provider, which reads the replies as well.
-        precision: of likelihoods: auto (the default), fp32 or bf16.
+        start: the model before its training, or the results of that model.
+        judge: a second model of a provider, which also reads the replies.
+        precision: precision of likelihoods: "auto" (the default), "fp32" or "bf16".
         after_cutoff: score only facts that began, and text that appeared, after a date or after the cutoff of a model:
             a result of ``temporalwiki cutoff``, or the name of a model that has one in ``output``.
         retrieve: what the model reads before each question: passages of a config with text, such as diffset-1112, or
             the "evidence" of each row.
         top_k: how many passages of the config to read; by default 5.
         recipe: YAML file with these arguments. The other arguments override it.
-        tokenizer: of models in memory; by default the one of their ``name_or_path``.
-        name: of a model in memory, in the results; by default its ``name_or_path``. A hash of the weights tells
-            models of the same name apart.
+        tokenizer: tokenizer of models in memory. By default it is loaded from the model's ``name_or_path``.
+        name: name of a model in memory, for the results; by default its ``name_or_path``. Results also have a hash of
+            the weights, so two models may have the same name.
         options: options of the tasks, such as ``light_tuning=False``.
 
     Raises UsageError for a wrong argument, and InputError for a model or data that cannot be used.
@@ -190,7 +190,7 @@ def open_model(model: Any, precision: str, tokenizer: Any = None, name: str | No
 
 
 def open_held(model: Any, precision: str, tokenizer: Any = None, name: str | None = None) -> HeldModel:
-    """Return a model in memory as the tasks want it; one that is a name is loaded."""
+    """Return a model in memory as the tasks want it. A model that is given by name is loaded."""
     with needs("eval"):
         from temporalwiki.eval_harness.held_model import held_model
         from temporalwiki.eval_harness.score_cache import cache_folder
@@ -245,7 +245,7 @@ class _Recipe:
 def _with_options(
     tasks: Mapping[str, Any], options: Mapping[str, Any], own: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
-    """Return the tasks with those of ``options`` that they have; ``own`` has options of single tasks.
+    """Return the tasks with their options: ``options`` are for all tasks that have them, ``own`` for single tasks.
 
     Raises UsageError for an unknown option.
     """

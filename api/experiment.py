@@ -16,13 +16,13 @@ from temporalwiki.methods.recipes import read_recipe
 
 @dataclass(frozen=True, repr=False)
 class Cells(Table):
-    """The trainings and evaluations of an experiment: a row for each, with its state, and why it failed."""
+    """The trainings and evaluations of an experiment: a row for each, with its state and, if it failed, the reason."""
 
     failure: str  # what to say if cells failed, or ""
 
     @property
     def picture(self) -> Path | None:
-        """What each method learned and forgot, or None if no result says so."""
+        """The chart "learned and forgotten" of each method, or None if no result has both."""
         return picture_in(self.path / "leaderboard")
 
 
@@ -31,13 +31,13 @@ def experiment(
 ) -> Cells:
     """Run an experiment, and write its leaderboard to OUTPUT/leaderboard.
 
-    The arguments are the options of ``temporalwiki experiment``. The same call continues an interrupted experiment,
-    and retries what failed.
+    The arguments are the options of ``temporalwiki experiment``. Call it again to continue an
+    interrupted experiment and to retry what failed.
 
     Args:
-        recipe: YAML file, or the name of a recipe in the package.
-        engine: where jobs run: local, slurm or hub_jobs.
-        jobs: jobs at once.
+        recipe: a YAML file, or the name of a recipe in the package.
+        engine: where jobs run: "local", "slurm" or "hub_jobs".
+        jobs: how many jobs run at once.
         cell: run only these trainings or evaluations, as a job does.
 
     Raises UsageError for a wrong argument or recipe, and InputError if cells failed: OUTPUT/cells.csv lists them.

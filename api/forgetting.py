@@ -30,10 +30,14 @@ if TYPE_CHECKING:
 class ForgettingCallback(TrainerCallback):
     """A callback for the trainers of `transformers` and trl that measures learned and forgotten facts.
 
-    It measures at each evaluation, every ``every`` steps and at the end, compared with the start of the training.
-    ``trainer.state.log_history`` gets the values: ``learned`` is how much likelier changed facts became, beyond
-    unchanged facts of the same relations, and ``forgotten`` how much less likely unchanged facts became, both in nats
-    per token; ``strict/`` marks those of strict facts. ``history`` has their 95 % intervals. The training is the same.
+    It compares the model with its state at the start of the training: at each evaluation, every ``every`` steps, and
+    at the end. It writes two values to ``trainer.state.log_history``, in nats per token:
+
+    - ``learned``: how much likelier changed facts became than unchanged facts of the same relations
+    - ``forgotten``: how much less likely unchanged facts became
+
+    ``strict/learned`` and ``strict/forgotten`` count only strict facts. ``history`` has the values with their 95 %
+    intervals. The callback does not change the training.
     """
 
     def __init__(
@@ -51,10 +55,10 @@ class ForgettingCallback(TrainerCallback):
         Args:
             data: dataset folder, Hub id, id@revision, or the splits of a config of probes in memory.
             config: config of probes; by default the last one of the dataset.
-            every: steps between two measurements; evaluations always measure.
-            limit: most facts of each split; the others are left out by chance, always the same.
-            tokenizer: by default the trainer's.
-            trainer: also sends the values to its trackers (W&B, trackio, TensorBoard).
+            every: measure after so many steps. Evaluations always measure.
+            limit: use at most so many facts of each split: a sample with a fixed seed. None uses all.
+            tokenizer: tokenizer of the model; the trainer's by default.
+            trainer: the trainer, which then also sends the values to its trackers (W&B, trackio, TensorBoard).
 
         Raises UsageError for a wrong argument, and InputError for data without changed and unchanged facts.
         """
@@ -83,13 +87,13 @@ class ForgettingCallback(TrainerCallback):
             self._score(self._start)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Measure after an evaluation, and the trained model."""
+        """Measure after an evaluation. The end of the training calls this as well."""
         self._measure(args, state, kwargs)
 
     on_train_end = on_evaluate
 
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Measure every so many steps."""
+        """Measure after every ``every`` steps."""
         if self.every is not None and state.global_step % self.every == 0:
             self._measure(args, state, kwargs)
 

@@ -16,12 +16,12 @@ class Board(Table):
 
     @property
     def picture(self) -> Path | None:
-        """What each method learned and forgot, or None if no result says so."""
+        """The chart "learned and forgotten" of each method, or None if no result has both."""
         return picture_in(self.path)
 
 
 def picture_in(folder: Path) -> Path | None:
-    """Return the figure of what each method learned and forgot in a leaderboard's folder, or None."""
+    """Return the chart "learned and forgotten" of a leaderboard's folder, or None."""
     figure = folder / "figures" / "learned_and_forgotten.png"
     return figure if figure.is_file() else None
 
@@ -38,7 +38,7 @@ def leaderboard(
     Args:
         results: folder with results of ``evaluate``.
         out: folder of the page, index.html.
-        data: dataset folder or Hub id, to plot its facts.
+        data: dataset folder or Hub id, for charts of its facts.
         export: folder to which each result is also written as a document of Every Eval Ever.
 
     Raises InputError for folders that cannot be used, and UsageError if a package is missing.

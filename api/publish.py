@@ -37,14 +37,14 @@ def publish(
         kind: dataset, model, metric or leaderboard.
         path: folder to publish.
         repo_id: ORG/NAME; created if it does not exist.
-        tag: of the commit; for datasets by default the month, 2021.12.
-        dry_run: return what would be done, and send nothing.
-        accept_jump: dataset: publish even if counts jump since last month.
-        replace: dataset: replace an interval, under a new ``tag``.
-        accept_noncommercial: dataset: publish configs with a licence like LAMA's (CC BY-NC).
-        base: model: Hub id of the model that an adapter was trained on.
-        dataset: model: the dataset on the Hub, ORG/NAME@TAG, that it was trained on, if that was a folder.
-        results: model: folder with results of ``evaluate``, for the card.
+        tag: tag of the commit. For datasets, the default is the month, such as 2021.12.
+        dry_run: return the steps, and send nothing.
+        accept_jump: publish a dataset even if counts jump since last month.
+        replace: replace an interval of a dataset, under a new ``tag``.
+        accept_noncommercial: publish a dataset's configs with a licence like LAMA's (CC BY-NC).
+        base: for an adapter, the Hub id of its base model.
+        dataset: for a model that was trained on a local folder, the same dataset on the Hub: ORG/NAME@TAG.
+        results: for a model, the folder with its results of ``evaluate``. They go into the card.
 
     Raises UsageError for a wrong argument, and InputError for a folder or a repository that cannot be used.
     """

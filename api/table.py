@@ -1,4 +1,4 @@
-"""What a function returns: the place of its files, and its figures as a table."""
+"""The result of a function: where its files are, and its figures as a table."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SHOWN = 60  # rows of a table in a notebook, as pandas has it
 
 @dataclass(frozen=True, repr=False)
 class Table:
-    """The place of the files that a function made, and its figures. Notebooks show it as a table, below its picture.
+    """The result of a function: the path of its files, and its figures. Notebooks show them below the chart.
 
-    It stands for its path wherever a function takes a path: ``train(data=build(...))``.
+    Pass it wherever a function takes a path: ``train(data=build(...))``.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class Table:
         return json.dumps({"path": str(self.path), "rows": self.rows}, ensure_ascii=False, indent=1)
 
     def _repr_html_(self) -> str:
-        # pandas escapes what stands in the cells, and browsers run no script of an image
+        # pandas escapes the cells, and browsers run no script of an image
         table = str(self.to_pandas().to_html(index=False, max_rows=_SHOWN))
         if self.picture is None:
             return table
@@ -59,14 +59,14 @@ class Table:
 
 
 def show(made: Table, as_json: bool) -> None:
-    """Print what a function returned. If several processes share a run, only the first prints."""
+    """Print the result of a function. If several processes share a run, only the first one prints."""
     text = made.as_json() if as_json else made.text
     if text and os.environ.get("RANK", "0") == "0":
         print_result(text)
 
 
 def tell(text: str, as_json: bool) -> None:
-    """Print what a command says while it works; with ``--json`` on standard error, because the output is JSON."""
+    """Print a message of a command while it works. With ``--json`` it goes to standard error: the output is JSON."""
     if as_json:
         for line in text.splitlines():
             say(line)

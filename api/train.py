@@ -23,7 +23,10 @@ _RUN = ("method", "model", "data", "config", "past", "output")  # not options of
 
 @dataclass(frozen=True, repr=False)
 class Trained(Table):
-    """A checkpoint: its folder (with several configs, the last one's), its loss by step, and a manifest per config."""
+    """A checkpoint: its folder, the loss of each logged step, and a manifest for each config.
+
+    After training on several configs in turn, ``path`` is the folder of the last one.
+    """
 
     manifests: Sequence[Mapping[str, Any]]
 
@@ -42,19 +45,20 @@ def train(
 ) -> Trained:
     """Train a method on configs, and return the checkpoint. The arguments are the options of ``temporalwiki train``.
 
-    The same call continues an interrupted training, and keeps a finished checkpoint.
+    Call it again to continue an interrupted training. A finished checkpoint is kept.
 
     Args:
         method: name of the method.
-        model: starting checkpoint: a folder, a Hub id, a .gguf file, package:NAME, or a model in memory. Such a model
-            is first written to the folder start-HASH next to ``output``; its own weights stay as they are.
-        data: a folder, a Hub id, id@revision, or a dataset in memory, which is first written to the folder data-HASH
-            next to ``output``.
-        config: config to train on, such as diffset-1112; several in turn. It names data in memory.
-        past: config of past data, for methods that use it.
-        output: folder of the checkpoint, by default runs/METHOD-CONFIG.
+        model: model to start from: a folder, a Hub id, a .gguf file, package:NAME, or a model in memory. A model in
+            memory is first written to the folder start-HASH next to ``output``. Its weights in memory do not change.
+        data: a folder, a Hub id, id@revision, or a dataset in memory. A dataset in memory is first written to the
+            folder data-HASH next to ``output``.
+        config: config to train on, such as diffset-1112, or several to train on in turn. For data in memory, it is
+            the data's name.
+        past: config of past data, for the methods that use past data.
+        output: folder of the checkpoint; runs/METHOD-CONFIG by default.
         recipe: YAML file with options, or the name of one in the package. The other arguments override it.
-        tokenizer: of a model in memory; by default the one of its ``name_or_path``.
+        tokenizer: tokenizer of a model in memory. By default it is loaded from the model's ``name_or_path``.
         options: options of the training and of the method, such as ``max_steps=100``.
 
     Raises UsageError for a wrong argument, and InputError for a model or data that cannot be used.

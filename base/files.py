@@ -1,7 +1,7 @@
 """Files and folders that are written whole or not at all, even in a power cut, and folders for one process at a time.
 
 A power cut may lose the content of every file, and every change of a folder's list of names, that was not synced. So a
-file is synced before it gets its name, and its folder after that: then no power cut can undo what was done.
+file is synced before it gets its name, and its folder after that. No power cut can undo a finished write.
 """
 
 from __future__ import annotations

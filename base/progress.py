@@ -33,7 +33,7 @@ class Progress:
         self.name, self.total, self.unit, self.done, self.shown = in_line(name), total, unit, done, shown
         self._earlier, self._note = done, ""
         self._bar: Any = None
-        # a notebook shows a bar, too, though its stderr is no terminal
+        # a notebook shows a bar as well: its stderr is not a terminal
         if shown and (sys.stderr.isatty() or hasattr(builtins, "__IPYTHON__")):
             # leave=None: a bar below another one vanishes when it ends
             self._bar = tqdm(desc=self.name, total=total, unit=unit, unit_scale=unit == "B", initial=done, leave=None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import sys
 import traceback
 import warnings
@@ -44,8 +45,12 @@ def in_line(text: str) -> str:
 
 
 def print_result(text: object) -> None:
-    """Print a result on standard output."""
-    print(printable(str(text)), flush=True)
+    """Print a result on standard output. End the program if nobody reads on, as `head` does after some lines."""
+    try:
+        print(printable(str(text)), flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python would print an error when it closes the stream
+        sys.exit(128 + signal.SIGPIPE)  # as the shell reports it of other programs
 
 
 def say(text: object) -> None:

@@ -25,7 +25,6 @@ import argparse
 import contextlib
 import json
 import os
-import platform
 import resource
 import shutil
 import subprocess
@@ -39,6 +38,7 @@ from typing import Any
 
 import psutil  # type: ignore[import-untyped, unused-ignore]
 from load import write_load
+from performance import Cell, Table, add_option, report
 
 from temporalwiki.builders.build import UNCHANGED_PAGES
 from temporalwiki.builders.checksums import note, state
@@ -229,10 +229,10 @@ def build(dumps: Path, folder: Path, sampled: int) -> Build:
 def forget_recent(work: Path) -> None:
     """Leave in the work folder only extracts and checksums of the older snapshot, as a build of last month does."""
     world = World()
-    for report in work.glob("checksums/*/reports/*.json"):
-        name = Path(json.loads(report.read_text())["file"]).name
+    for path in work.glob("checksums/*/reports/*.json"):
+        name = Path(json.loads(path.read_text())["file"]).name
         if world.dates[1] in name or world.wikidata_dates[1] in name:
-            report.unlink()
+            path.unlink()
     for name in (f"*{world.dates[1]}*", f"wikidata-{world.wikidata_dates[1]}*"):
         for extract in (work / "extracts").glob(name):
             shutil.rmtree(extract)
@@ -266,23 +266,23 @@ def measure_size(size: int, pages: int, dumps: dict[str, list[Path]], best: dict
     )  # fmt: skip
 
 
-def print_sizes(sizes: list[Size]) -> None:
+def print_sizes(sizes: list[Size], figures: Path | None) -> None:
     """Print floor and builds at every size, and time and memory of each stage."""
-    rows = []
+    lines: list[list[Cell]] = []
     for one in sizes:
         for name in ("cold", "kept"):
             took, floor, size = one.build(name).took, one.floor_of(name), (one.xml + one.json) / 1e6
-            rows.append(
-                f"{one.size}, {name} | {one.xml / 1e6:.0f} | {one.json / 1e6:.0f} | {floor:.1f} | {took.cpu:.1f} "
-                f"| {took.cpu / floor:.2f} | {size / took.cpu:.0f} | {took.wall:.1f} | {took.peak_mb:.0f}"
-            )
-    table("size | XML MB | JSON MB | floor CPU s | build CPU s | build : floor | MB/s (CPU) | wall s | peak MB", rows)
-    print("\nXML and JSON are of both snapshots; the floor of `kept` is the recent snapshot's.")
+            sizes_mb = [round(one.xml / 1e6), round(one.json / 1e6)]
+            speed = [round(took.cpu / floor, 2), round(size / took.cpu), round(took.peak_mb)]
+            lines.append([f"{one.size}, {name}", *sizes_mb, round(floor, 1), round(took.cpu, 1), *speed])
+    columns = ("size", "XML MB", "JSON MB", "floor CPU s", "build CPU s", "build : floor", "MB/s (CPU)", "peak MB")
     few, cost = sizes[-1].sampled
-    print(
-        f"Sampled at size {sizes[-1].size}: {few} unchanged articles, as small a share as in a month of English "
-        f"Wikipedia; each costs {cost * 1000:.2f} ms of CPU, the 10,000 of a real month {cost * 10_000:.1f} s."
+    note = (
+        "The floor is the fastest decoder on the same bytes. XML and JSON are of both snapshots; the floor of *kept*, "
+        f"a build with last month's extracts, is the recent snapshot's. Size {sizes[-1].size} samples {few} unchanged "
+        f"articles; the 10,000 of a real month take {cost * 10_000:.1f} s."
     )
+    report(Table("build_floor", "A month's build and decompressing its dumps", columns, lines, note), figures)
     rows = []
     for stage in sizes[-1].cold.stages:
         found = [one.cold.stages[stage] for one in sizes]
@@ -356,54 +356,41 @@ def measure_authors(dumps: dict[str, list[Path]], folder: Path, few: int, many: 
     return Authors(page_text, page_diff, parts[0], parts[1], fact_diff)
 
 
-def print_authors(one: Size, theirs: Authors) -> None:
+def print_authors(one: Size, theirs: Authors, figures: Path | None) -> None:
     """Print the authors' steps and ours on the same dumps."""
-    text, facts = theirs.wikidata(one.json)
-    part = theirs.many.json / one.json
+    wikidata, part = sum(theirs.wikidata(one.json)), theirs.many.json / one.json
 
-    def ours(*stages: str) -> str:
-        return f"{one.cold.cpu(*stages):.1f} | {one.kept.cpu(*stages):.1f}"
+    def row(name: str, cpu: float, *stages: str) -> list[Cell]:
+        return [name, round(cpu, 1), round(one.cold.cpu(*stages), 1), round(one.kept.cpu(*stages), 1)]
 
-    def row(name: str, cpu: float, size: float, peak: float, *stages: str) -> str:
-        rate = f"{size / 1e6 / cpu:.2f}" if size else ""
-        return f"{name} | {cpu:.1f} | {rate} | {peak:.0f} | {ours(*stages) if stages else ' | '}"
+    def ratio(name: str, cpu: float, *stages: str) -> list[Cell]:
+        return [name, None, round(cpu / one.cold.cpu(*stages), 1), round(cpu / one.kept.cpu(*stages), 1)]
 
-    took = theirs.page_text
-    table(
-        "the authors' way | CPU s | MB/s (CPU) | peak MB | ours, cold: CPU s | ours, kept: CPU s",
-        [
-            row("WikiExtractor, both dumps", sum(m.cpu for m in took), one.xml, max(m.peak_mb for m in took),
-                "wiki-extract"),
-            row("line diff by difflib", theirs.page_diff.cpu, 0, theirs.page_diff.peak_mb, "wiki-diff"),
-            row("gensim on both Wikidata dumps (*)", text, one.json, theirs.many.peak_mb, *EXTRACTION),
-            row("substring search, one pass (*)", facts, one.json, theirs.many.peak_mb),
-            row("comparing the facts (*)", theirs.fact_diff.cpu / part, 0, theirs.fact_diff.peak_mb, "wikidata-diff"),
-        ],
-    )  # fmt: skip
-    print(
-        f"\n(*) Extrapolated: run on {theirs.few.json / 1e6:.1f} and on {theirs.many.json / 1e6:.1f} MB of the "
-        f"{one.json / 1e6:.0f} MB of JSON of both snapshots, memory is that of the larger part. The time of all is "
-        "the difference of the two, times the size: these steps take time in proportion to it. The search is one pass "
-        "over what gensim wrote; the released program makes one for each million items, in each of three modes."
+    rows = [
+        row("WikiExtractor, both dumps; wiki-extract", sum(took.cpu for took in theirs.page_text), "wiki-extract"),
+        row("difflib; wiki-diff", theirs.page_diff.cpu, "wiki-diff"),
+        row("gensim and search; wikidata-extract, -index, -carry", wikidata, *EXTRACTION),
+        row("comparing the facts; wikidata-diff", theirs.fact_diff.cpu / part, "wikidata-diff"),
+        ratio("authors : ours, Wikipedia", theirs.wikipedia, "wiki-extract", "wiki-diff"),
+        ratio("authors : ours, Wikidata extraction", wikidata, *EXTRACTION),
+    ]
+    note = (
+        f"Size {one.size}. Their Wikidata steps take time in proportion to the size: they ran on "
+        f"{theirs.few.json / 1e6:.0f} and {theirs.many.json / 1e6:.0f} of {one.json / 1e6:.0f} MB of JSON, and the "
+        "time of all follows from the difference. The search is one pass; the released program makes one for each "
+        "million items, in each of three modes."
     )
+    columns = ("CPU s", "the authors' way", "ours, cold", "ours, kept")
+    report(Table("build_authors", "A month's build and the authors' way", columns, rows, note), figures)
 
 
-def print_ratios(sizes: list[Size], middle: Size, theirs: Authors | None) -> None:
-    """Print the ratios and their goals: to the authors' way at the middle size, the others at the largest size.
+def print_ratios(sizes: list[Size]) -> None:
+    """Print the ratios of the largest size and their goals.
 
     The growth between two sizes leaves out costs that do not grow, such as the start of Python.
     """
     last = sizes[-1]
     rows = []
-    for name, goal in (("cold", 3), ("kept", 6)):
-        if theirs is None:
-            continue
-        one = middle.build(name)
-        wikipedia = theirs.wikipedia / one.cpu("wiki-extract", "wiki-diff")
-        wikidata = sum(theirs.wikidata(middle.json)) / one.cpu(*EXTRACTION)
-        label = f"{name}, size {middle.size}: CPU of the authors' way : ours"
-        rows.append(f"Wikipedia, extract and diff, {label} | {wikipedia:.1f} | >= {goal}")
-        rows.append(f"Wikidata extraction, {label} | {wikidata:.0f} | >= 100")
     for name in ("cold", "kept"):
         whole = {one.size: (one.build(name).took.cpu, one.floor_of(name)) for one in sizes}
         ours, floor = whole[last.size]
@@ -432,10 +419,10 @@ def main() -> None:
     parser.add_argument(
         "--authors-items", type=int, default=2_000, help="about how many items to time their Wikidata extraction on"
     )
+    add_option(parser)
     arguments = parser.parse_args()
     folder: Path = arguments.folder
     folder.mkdir(parents=True, exist_ok=True)
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, commit {_commit()}")
     measured, best, dumps_of = [], None, {}
     for size in arguments.sizes:
         root = make(folder, size * arguments.pages, size * arguments.items)
@@ -446,20 +433,13 @@ def main() -> None:
         best = best or fastest(dumps)
         measured.append(measure_size(size, size * arguments.pages, dumps, best, folder))
         dumps_of[size] = dumps
-    print_sizes(measured)
-    theirs, middle = None, measured[len(measured) // 2]
+    print_sizes(measured, arguments.figures)
+    middle = measured[len(measured) // 2]
     if not arguments.no_authors:
         nth = max(1, middle.size * arguments.items // arguments.authors_items)
         theirs = measure_authors(dumps_of[middle.size], folder / "authors", nth * 4, nth)
-        print_authors(middle, theirs)
-    print_ratios(measured, middle, theirs)
-
-
-def _commit() -> str:
-    found = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=Path(__file__).parent, capture_output=True, text=True
-    )
-    return found.stdout.strip() or "unknown"
+        print_authors(middle, theirs, arguments.figures)
+    print_ratios(measured)
 
 
 if __name__ == "__main__":

@@ -24,6 +24,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from performance import Cell, Table, add_option, report
+
 from temporalwiki.builders.wikipedia import xml_dump
 from temporalwiki.builders.wikipedia.plain_text import paragraphs
 
@@ -169,6 +171,7 @@ def main() -> None:
     parser.add_argument("--dumps", type=Path, required=True, help="folder with page dumps, searched deeply")
     parser.add_argument("--only", choices=CONTENDERS, action="append", help="contenders to run (default: all)")
     parser.add_argument("--pages", type=int, default=0, help="stop after so many pages (default: all)")
+    add_option(parser)
     options = parser.parse_args()
 
     pages: list[Page] = []
@@ -186,16 +189,20 @@ def main() -> None:
     size = sum(len(page.wikitext.encode()) for page in pages) / 1e6
     truths = [truth_of(page) for page in pages]
 
-    print(f"{len(pages)} pages, {size:.1f} MB\n")
-    heads = ["", "MB/s", "failed", "whole", "kept", *RESIDUE]
-    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
+    rows: list[list[Cell]] = []
     for name in options.only or CONTENDERS:
         score = measure(CONTENDERS[name], pages, truths)
-        cells = [name, f"{size / score.seconds:.1f}", str(score.failed)]
-        cells.append(f"{share(score.whole, score.easy)} of {score.easy}")
-        cells.append(f"{share(score.kept, score.carried)} of {score.carried}")
-        cells += [f"{count / len(pages):.2f}" for count in score.residue.values()]
-        print("| " + " | ".join(cells) + " |", flush=True)
+        whole, kept = share(score.whole, score.easy), share(score.kept, score.carried)
+        residue = [round(count / len(pages), 2) for count in score.residue.values()]
+        rows.append([name, round(size / score.seconds, 1), score.failed, whole, kept, *residue])
+    easy, carried = (sum(map(len, lists)) for lists in zip(*((one.easy, one.carried) for one in truths), strict=True))
+    note = (
+        f"{len(pages):,} articles of real dumps, {size:.1f} MB, with {easy:,} easy paragraphs and {carried:,} "
+        "templates with text of the sentence. *Whole* and *kept* are the shares that come out right; the last columns "
+        "are faults in a page. [wikitext.md](wikitext.md) explains them."
+    )
+    columns = ("parser", "MB/s (CPU)", "pages that failed", "whole", "kept", *RESIDUE)
+    report(Table("plain_text", "Wikitext to plain text", columns, rows, note), options.figures)
 
 
 if __name__ == "__main__":

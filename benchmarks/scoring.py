@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import json
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,6 +25,7 @@ import numpy as np
 import torch
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
+from performance import Cell, Table, add_option, report
 
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.cached_model import CachedModel
@@ -112,9 +112,9 @@ def best(run: Callable[[], Any], rounds: int) -> float:
     return min(seconds_of(run)[0] for _ in range(rounds))
 
 
-def perplexity(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> dict[str, Any]:
+def perplexity(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> Table:
     """Compare the ways to score whole probes and their objects."""
-    report: dict[str, Any] = {}
+    rows: list[list[Cell]] = []
     for name, texts in {
         "whole": [Text("", f"{prompt} {object_}") for prompt, object_ in probes],
         "object": [Text(prompt, f" {object_}") for prompt, object_ in probes],
@@ -137,19 +137,24 @@ def perplexity(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], roun
                 seconds[way] = min(took, seconds.get(way, took))
             least = min(least, floor(found, texts), key=lambda f: f["seconds"])
         pairs = zip(numbers["ours"], numbers["lm_eval"], strict=True)
-        report[name] = {
-            "items": len(texts),
-            "items_per_s": {way: round(len(texts) / took, 1) for way, took in seconds.items()},
-            "lm_eval_batch": batch,
-            "ratio": {way: round(took / seconds["ours"], 2) for way, took in seconds.items()},
-            "share_of_floor": round(least["seconds"] / seconds["ours"], 3),
-            "floor": {key: round(value, 1) for key, value in least.items()},
-            "largest_relative_difference": max(abs(a - b) / abs(b) for a, b in pairs),
-        }
-    return report
+        rate = {way: round(len(texts) / took, 1) for way, took in seconds.items()}
+        rows.append([
+            f"probes, {name}", rate["ours"], rate["lm_eval"], rate.get("authors"),
+            round(seconds["lm_eval"] / seconds["ours"], 2), round(least["seconds"] / seconds["ours"], 2),
+            f"{max(abs(a - b) / abs(b) for a, b in pairs):.0e}",
+        ])  # fmt: skip
+    note = (
+        f"{len(probes):,} probes, {model_size(found)}. lm-evaluation-harness has the fastest of its batches of "
+        f"{', '.join(map(str, BATCHES))}; the authors' way pads to {PADDED} tokens in batches of {BATCH}. The floor "
+        "is the model's matrix products for our batches. The last column is the largest relative difference of a "
+        "likelihood from lm-evaluation-harness's."
+    )
+    columns = ("items a second", "ours", "lm-evaluation-harness", "the authors' way", "ours : lm-evaluation-harness")
+    columns += ("floor : ours", "difference")
+    return Table("scoring_perplexity", "Likelihoods of facts", columns, rows, note)
 
 
-def answers(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> dict[str, Any]:
+def answers(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> Table:
     """Compare greedy answers to the same prompts."""
     prompts = [prompt for prompt, _ in probes]
     settings = {"until": [], "max_gen_toks": NEW_TOKENS, "do_sample": False}
@@ -176,16 +181,18 @@ def answers(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds:
             took, said[way] = seconds_of(run)
             seconds[way] = min(took, seconds.get(way, took))
     equal = sum(a == b for a, b in zip(said["ours"], said["lm_eval"], strict=True))
-    return {
-        "prompts": len(prompts),
-        "prompts_per_s": {way: round(len(prompts) / took, 1) for way, took in seconds.items()},
-        "lm_eval_batch": batch,
-        "ratio": round(seconds["lm_eval"] / seconds["ours"], 2),
-        "equal_answers": equal,
-    }
+    rate = {way: round(len(prompts) / took, 1) for way, took in seconds.items()}
+    row: list[Cell] = [rate["ours"], rate["lm_eval"], round(seconds["lm_eval"] / seconds["ours"], 2)]
+    note = (
+        f"{len(prompts):,} prompts, up to {NEW_TOKENS} new tokens each, {model_size(found)}. lm-evaluation-harness "
+        f"has the faster batch of 32 and 128: {batch}."
+    )
+    columns = ("answers a second", "ours", "lm-evaluation-harness", "ours : lm-evaluation-harness", "equal answers")
+    rows = [["greedy", *row, f"{equal} of {len(prompts)}"]]
+    return Table("scoring_answers", "Answers to questions", columns, rows, note)
 
 
-def store(model: str, probes: list[tuple[str, str]], rounds: int) -> dict[str, Any]:
+def store(model: str, probes: list[tuple[str, str]], rounds: int) -> Table:
     """Score four months of facts with and without kept scores; 85 % of each month are known."""
     size = len(probes) * 100 // 145  # three times 15 % new ones
     months = [probes[at : at + size] for at in (0, size * 15 // 100, size * 30 // 100, size * 45 // 100)]
@@ -196,31 +203,40 @@ def store(model: str, probes: list[tuple[str, str]], rounds: int) -> dict[str, A
         with_store = [best(lambda month=month: kept.score(month, "kept"), 1) for month in texts]
     scorer = Scorer(kept.loaded.model, kept.loaded.tokenizer)
     without = [best(lambda month=month: ours(scorer, month), rounds) for month in texts]
-    return {
-        "facts_a_month": size,
-        "seconds_with": [round(took, 1) for took in with_store],
-        "seconds_without": [round(took, 1) for took in without],
-        "saving": round(1 - sum(with_store) / sum(without), 3),
-    }
+    rows: list[list[Cell]] = [
+        [f"month {number}", round(took, 1), round(again, 1)]
+        for number, (took, again) in enumerate(zip(with_store, without, strict=True), 1)
+    ]
+    rows.append(["all", round(sum(with_store), 1), round(sum(without), 1)])
+    note = f"{size:,} facts a month, 85 % of them known from the month before; {model_size(kept.loaded)}."
+    columns = ("CPU s", "with kept scores", "without")
+    return Table("scoring_store", "Scores that are kept", columns, rows, note)
+
+
+def model_size(found: checkpoint.Checkpoint) -> str:
+    """Return how large a model is, and how many threads it runs on."""
+    millions = sum(weights.numel() for weights in found.model.parameters()) / 1e6
+    return f"a model of {millions:.0f} million parameters on {torch.get_num_threads()} threads"
 
 
 def main() -> None:
-    """Run one of the comparisons and print it as JSON."""
+    """Run one of the comparisons and print its table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("perplexity", "answers", "store"))
     parser.add_argument("--model", required=True)
     parser.add_argument("--probes", type=Path, required=True, help="CSV with the columns subject, relation, object")
     parser.add_argument("--items", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
+    add_option(parser)
     arguments = parser.parse_args()
     probes = read(arguments.probes, arguments.items)
     if arguments.what == "store":
-        report = store(arguments.model, probes, arguments.rounds)
+        table = store(arguments.model, probes, arguments.rounds)
     else:
         found = checkpoint.load(arguments.model)
         found.model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-        report = {"perplexity": perplexity, "answers": answers}[arguments.what](found, probes, arguments.rounds)
-    print(json.dumps({"threads": torch.get_num_threads(), **report}, indent=1))
+        table = {"perplexity": perplexity, "answers": answers}[arguments.what](found, probes, arguments.rounds)
+    report(table, arguments.figures)
 
 
 if __name__ == "__main__":

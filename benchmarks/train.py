@@ -12,7 +12,6 @@ compares chunks of several documents with chunks of one, over sequence lengths.
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+from performance import Cell, Table, add_option, report
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, Trainer, TrainerCallback, TrainingArguments
 from transformers.utils import logging
 
@@ -35,6 +35,7 @@ CONFIGS = {
     "gpt2-large": GPT2Config(n_embd=1280, n_layer=36, n_head=20, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
     "gpt2": GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
 }
+CLOCK = time.perf_counter if torch.cuda.is_available() else time.process_time
 DOCUMENT = 200  # tokens, about as many as an article in a diffset
 
 
@@ -46,11 +47,11 @@ class Clock(TrainerCallback):
 
     def on_train_begin(self, *_: Any, **__: Any) -> None:
         _wait()
-        self.last = time.perf_counter()
+        self.last = CLOCK()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
         _wait()
-        now = time.perf_counter()
+        now = CLOCK()
         self.seconds.append(now - self.last)
         self.last = now
 
@@ -82,7 +83,7 @@ def bare(model: Any, data: list[Any], collate: Any, batch: int, precision: str, 
     seconds = []
     for at in range(0, len(data), batch):
         _wait()
-        begun = time.perf_counter()
+        begun = CLOCK()
         inputs = {name: tensor.to(device) for name, tensor in collate(data[at : at + batch]).items()}
         labels = inputs.pop("labels")
         with torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16"):
@@ -93,7 +94,7 @@ def bare(model: Any, data: list[Any], collate: Any, batch: int, precision: str, 
         optimizer.step()
         optimizer.zero_grad()
         _wait()
-        seconds.append(time.perf_counter() - begun)
+        seconds.append(CLOCK() - begun)
     return seconds
 
 
@@ -168,10 +169,19 @@ def compare_steps(arguments: argparse.Namespace) -> None:
         seconds["ours"] += ours(model, diff, data, collate, options, arguments.precision)[1:]
         seconds["plain Trainer"] += plain(model, data, collate, options, arguments.precision)[1:]
     floor = statistics.median(seconds["bare loop"])
-    print(f"{'':14} {'median s':>9} {'fastest s':>9} {'ratio':>6} {'ratio of fastest':>17}")
+    lines: list[list[Cell]] = []
     for name, times in seconds.items():
-        ratio, best = statistics.median(times) / floor, min(times) / min(seconds["bare loop"])
-        print(f"{name:14} {statistics.median(times):9.4f} {min(times):9.4f} {ratio:6.3f} {best:17.3f}")
+        middle, least = statistics.median(times), min(times)
+        ratio, best = middle / floor, least / min(seconds["bare loop"])
+        lines.append([name, round(middle, 4), round(least, 4), round(ratio, 3), round(best, 3)])
+    millions = sum(weights.numel() for weights in model.parameters()) / 1e6
+    note = (
+        f"A model of {millions:.0f} million parameters, {arguments.batch_size} x {arguments.sequence_length} tokens a "
+        f"step, {arguments.precision}, torch {torch.__version__} on {torch.get_num_threads()} threads, "
+        f"{len(seconds['ours'])} steps each. Seconds are of the processor, or of the clock if there is a GPU."
+    )
+    columns = ("a training step", "median s", "fastest s", "median : bare loop's", "fastest : bare loop's")
+    report(Table("train_steps", "Training steps", columns, lines, note), arguments.figures)
 
 
 def compare_methods(arguments: argparse.Namespace) -> None:
@@ -237,9 +247,9 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=1)
     parser.add_argument("--steps", type=int, default=8, help="a round; the first are left out")
     parser.add_argument("--rounds", type=int, default=4)
+    add_option(parser)
     arguments = parser.parse_args()
     logging.set_verbosity_error()
-    print(json.dumps({**vars(arguments), "torch": torch.__version__, "threads": torch.get_num_threads()}))
     {"steps": compare_steps, "methods": compare_methods, "packing": compare_packing}[arguments.what](arguments)
 
 

@@ -36,9 +36,8 @@ COMMANDS = {
     "list": "list the methods, the tasks, or the configs of a dataset",
     "completion": "print a script with which bash or zsh completes this command",
 }
-_LINES = ("monthly", "completion")  # they print no table
 
-# what errors of libraries say that are no MemoryError
+# messages of libraries that run out of memory and raise another error than MemoryError
 _NO_MEMORY = ("can't allocate memory", "cannot allocate memory", "failed to map segment", "can't start new thread")
 _LONGEST_NAME = 200  # characters
 
@@ -103,6 +102,8 @@ def _run(argv: list[str], wanted: str | None) -> None:
     keep_silent()
     quiet()
     parser = parser_of([wanted] if wanted in COMMANDS else [], argv)
+    if not argv:
+        parser.error("the following arguments are required: COMMAND; `temporalwiki --help` lists them")
     arguments, unknown = parser.parse_known_args(argv)
     if unknown:  # the subcommand's parser can suggest one of its options
         arguments.parser.refuse(unknown)
@@ -137,7 +138,7 @@ def parser_of(wanted: Collection[str], argv: list[str]) -> argparse.ArgumentPars
         if name in wanted:
             module = importlib.import_module(f"temporalwiki.commands.{name}")
             module.add_arguments(subparser, argv)
-            if name not in _LINES:
+            if name != "completion":  # it prints a script
                 subparser.add_argument("--json", action="store_true", help="print tables as JSON")
             subparser.add_argument("--debug", action="store_true", help="show the traceback of an error")
             subparser.set_defaults(run=module.run, parser=subparser)

@@ -50,8 +50,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         "--compare",
         default=options.compare,
         metavar="RULE",
-        help="which sentences count as the same: folded, those that differ only in case, punctuation, quotes, dashes "
-        "and white space; exact, as in the paper, only in white space (default: %(default)s)",
+        help="which sentences count as the same: folded ignores case, punctuation, quotes, dashes and white space; "
+        "exact ignores only white space, as in the paper (default: %(default)s)",
     )
     parser.add_argument(
         "--caps",

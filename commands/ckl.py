@@ -54,7 +54,7 @@ _CANDIDATE_OPTIONS = ("spans", "question_model", "answer_model", "per_page", "pa
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
-    """Add the arguments that all configs share, and those of the config that ``argv`` names."""
+    """Add the arguments of all configs, and of the config that ``argv`` names."""
     parser.epilog = _EXAMPLE
     _add_common(parser)
     name = _config_in(argv)

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from temporalwiki.api.build import work_folder
+from temporalwiki.api.table import Table, show, tell
 from temporalwiki.base.errors import UsageError
-from temporalwiki.base.terminal import print_result
 from temporalwiki.builders.fetch import MIRROR
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.commands.build import add_folders, add_machine
@@ -66,7 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 def run(arguments: argparse.Namespace) -> None:
     """Run the monthly job, or print its steps with --dry-run or its state with --status.
 
-    Raises UsageError for a leaderboard without a recipe."""
+    With --json, the lines become rows: {"step": line}. Raises UsageError for a leaderboard without a recipe.
+    """
     if arguments.leaderboard is not None and arguments.recipe is None:
         raise UsageError("--leaderboard shows the results of an experiment: name its recipe with --recipe")
     job = Job(
@@ -83,5 +84,11 @@ def run(arguments: argparse.Namespace) -> None:
         leaderboard=arguments.leaderboard,
         ckl=arguments.ckl,
     )
-    for line in status(job) if arguments.status else monthly(job, arguments.dry_run):
-        print_result(line)
+    rows: list[dict[str, str]] = []
+    try:
+        for line in status(job) if arguments.status else monthly(job, arguments.dry_run):
+            tell(line, arguments.json)
+            rows.append({"step": line})
+    finally:  # a job that fails has done steps, and --status fails after its last line
+        if arguments.json and rows:
+            show(Table(job.out, rows, ""), as_json=True)

@@ -270,7 +270,7 @@ def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> It
         if folder is not None:
             rows = datasets.Dataset.from_dict({"title": [row[0] for row in first], "text": [row[1] for row in first]})
             rows.to_parquet(folder / "first-month.parquet")
-            card = "---\nconfigs:\n- config_name: first-month\n  data_files: first-month.parquet\n---\n"
+            card = "---\nconfigs:\n- config_name: wikipedia-first\n  data_files: first-month.parquet\n---\n"
             (folder / "README.md").write_text(card, "utf-8")
     with _made(out / "tiny-gpt2") as folder:
         if folder is not None:
@@ -287,7 +287,7 @@ def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> It
         save_steps=100,  # a stop loses some twenty seconds
     )
     start, data = str(out / "tiny-gpt2"), str(out / "first-month")
-    (manifest,) = train(Run("full", method, start, data, "first-month", None, options, out / "model"))
+    (manifest,) = train(Run("full", method, start, data, "wikipedia-first", None, options, out / "model"))
     yield (
         f"   {manifest['parameters']['total']:,} parameters, trained on {articles:,} articles and "
         f"{(len(first) - articles) // _COPIES:,} facts: loss {manifest['loss']['first']:.2f} to "

@@ -262,14 +262,16 @@ def ranks(
 
 
 def transfer(matrix: Matrix, baseline: Sequence[float | None] | None = None, *, higher_is_better: bool) -> Transfer:
-    """Return the transfer between months, from scores R[i][j] after training on month i, on the test of month j.
+    """Return the transfer between months, from scores on month j after training on month i.
 
-    ``matrix`` is square, with None for scores that were not measured. ``baseline[j]`` is the score on the test of
-    month j before any training. T is the last month. Means are over the terms with both cells.
+    ``matrix`` is square. ``R[i][j]`` is its cell in row i and column j: the score on the test of month j after
+    training on month i, or None if it was not measured. ``baseline[j]`` is the score on the test of month j before any
+    training. T is the last month. Means are over the terms with both cells.
 
-    - backward: mean over j < T of R[T][j] - R[j][j] (Lopez-Paz & Ranzato 2017, equation 3)
-    - forward: mean over j > 0 of R[j-1][j] - baseline[j] (equation 4)
-    - forgetting: mean over j < T of the best R[i][j] with i < T, minus R[T][j] (Chaudhry et al. 2018, equation 3)
+    - backward: mean over j < T of ``R[T][j] - R[j][j]`` (Lopez-Paz & Ranzato 2017, equation 3)
+    - forward: mean over j > 0 of ``R[j-1][j] - baseline[j]`` (equation 4)
+    - forgetting: mean over j < T of the best ``R[i][j]`` with i < T, minus ``R[T][j]`` (Chaudhry et al. 2018,
+      equation 3)
 
     If lower is better (perplexity), the differences have the other sign. Raises InputError for a matrix that is empty
     or not square, a baseline of another length, and numbers that are not finite.

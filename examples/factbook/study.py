@@ -352,7 +352,7 @@ def draw(found: Sequence[Number], out: Path) -> None:
     names = {method: _name(method, at["learned", method, "", LATER].runs) for method in methods}
     look = {method: {"color": COLOURS[i], "marker": MARKERS[i]} for i, method in enumerate(methods)}
     with style():
-        figure = Figure(figsize=(WIDTH, 3.4), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
         axes, apart = figure.subplots(1, 2, width_ratios=(3, 2))
         axes.axhline(0, color=GREY, linewidth=0.8)
         axes.axvline(0, color=GREY, linewidth=0.8)
@@ -375,7 +375,7 @@ def draw(found: Sequence[Number], out: Path) -> None:
                 )
             line.set_label(measure.capitalize())
         apart.set_yticks(range(len(others)), [names[method] for method in others])
-        apart.set_xlabel("● learned (→ better)   ○ forgotten (← better)")
+        apart.set_xlabel("● learned (→ better)\n○ forgotten (← better)")
         apart.set_title("Difference to Diff", loc="left")
         annotate(figure, axes, points, ())
         _save(figure, out / "learned_and_forgotten", "What each method learned and forgot, 2022 to 2024")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -33,7 +34,7 @@ def test_every_command_has_help_with_an_example(name: str, run: Run) -> None:
 
 
 WRONG_USAGE = {
-    "no command": ([], "required"),
+    "no command": ([], "are required: COMMAND; `temporalwiki --help` lists them\n"),
     "a misspelled command": (["biuld"], "did you mean build?"),
     "a misspelled option": (["inspect", "x", "--debgu"], "did you mean --debug?"),
     "a misspelled option that is required": (
@@ -204,3 +205,13 @@ def test_dumps_are_inspected(tmp_path: Path, run: Run) -> None:
     status, _, err = run("inspect", tmp_path / "notes.xml")
     assert status == 1
     assert "neither" in err
+
+
+def test_a_reader_that_stops_early_ends_the_command_quietly() -> None:
+    """As `temporalwiki list tasks | head -1` does: 141 is how a shell reports SIGPIPE."""
+    end, pipe = os.pipe()
+    os.close(end)
+    words = [sys.executable, "-m", "temporalwiki", "list", "tasks"]
+    done = subprocess.run(words, stdout=pipe, stderr=subprocess.PIPE, text=True)
+    os.close(pipe)
+    assert (done.returncode, done.stderr) == (141, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +46,33 @@ def test_two_options_are_enough(asked: list[tuple[Job, bool]], capsys: pytest.Ca
         machine=find_machine(),
         mirrors=("https://dumps.wikimedia.org",),
     )
+
+
+def fail(job: Job, dry_run: bool = False) -> Any:
+    yield "one"
+    raise InputError("too old")
+
+
+@pytest.mark.parametrize(
+    ("option", "fails", "status", "steps"),
+    [("--dry-run", None, 0, ["one", "two"]), ("--dry-run", "monthly", 1, ["one"]), ("--status", "status", 1, ["one"])],
+    ids=["all is done", "a step fails", "--status finds a fault"],
+)
+@pytest.mark.usefixtures("asked")
+def test_json_has_a_row_for_each_step_that_was_done(
+    option: str, fails: str | None, status: int, steps: list[str], monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    if fails:
+        monkeypatch.setattr(monthly, fails, fail)
+    found, out, err = run("monthly", "--repo", "ORG/x", "--json", option)
+    assert found == status
+    assert json.loads(out) == {"path": "temporalwiki", "rows": [{"step": step} for step in steps]}
+    assert err.splitlines()[: len(steps)] == steps
+    assert ("too old" in err) == (status == 1)
+
+
+def test_wrong_usage_prints_no_json(run: Run) -> None:
+    assert run("monthly", "--repo", "ORG/x", "--json", "--leaderboard", "ORG/y")[:2] == (2, "")
 
 
 def test_all_options(asked: list[tuple[Job, bool]], tmp_path: Path) -> None:

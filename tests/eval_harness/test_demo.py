@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -126,6 +127,8 @@ def test_the_model_reads_articles_and_facts_of_its_month_alone(done: tuple[Path,
     out, _ = done
     snapshot = write_world(out / "again", SMALL.world)[1]
     rows = list(read_rows([out / "first-month" / "first-month.parquet"]))
+    run = json.loads((out / "model" / "training.json").read_text("utf-8"))["run"]
+    assert run["config"].startswith("wikipedia-")  # else `full` says that it trains on another kind of text
     articles = {row["title"]: row["text"] for row in rows if row["title"] is not None}
     assert articles.keys() == {article.title for article in snapshot.articles.values()}
     facts = {row["text"] for row in rows if row["title"] is None}
