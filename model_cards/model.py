@@ -67,6 +67,7 @@ class Card:
     languages: Sequence[str]
     results: Sequence[Result]  # of this checkpoint
     datasets: Mapping[str, HubDataset]  # the results' datasets that are on the Hub, by the names in the results
+    answers: str = ""  # the section of ``model_answers``
 
 
 def model_card(card: Card) -> str:
@@ -92,7 +93,8 @@ def model_card(card: Card) -> str:
         **(card.base.licence if card.base else {}),
     )
     auto_class = f"Auto{'Peft' * (card.kind == 'adapter')}ModelFor{'CausalLM' if decoder else 'Seq2SeqLM'}"
-    limits = {"steps": bool(run.max_steps), "gguf": bool(card.base and card.base.gguf)}
+    probed = any(result.manifest.data.config.startswith("probes") for result in card.results)
+    limits = {"probes": probed, "steps": bool(run.max_steps), "gguf": bool(card.base and card.base.gguf)}
     papers = ["jang2022temporalwiki", "jang2022towards", *([_PAPERS[run.method]] if run.method in _PAPERS else [])]
     body = fill(
         "model",
@@ -106,6 +108,8 @@ def model_card(card: Card) -> str:
         asof=_as_of(card),
         headline=_headline(card),
         training=_rows(_training(card)),
+        answers=card.answers,
+        log=", and the log of the loss" if card.training.log else "",
         plot="![loss](loss.png)" if card.training.log else "",
         options=_rows((name, _value(value)) for name, value in _options(card)),
         scores=_scores(card) if card.results else "## Scores\n\nNot evaluated.",
@@ -236,9 +240,11 @@ def _scores(card: Card) -> str:
     scored = {(test, measure) for result in card.results for test, measure, _ in _tests(result)}
     percent = any(MEASURES[measure].sign == "%" for _, measure in scored if measure in MEASURES)
     tuned = any(test.startswith("light-tuned") for test, _ in scored)
+    intervals = any(score.low is not None for result in card.results for *_, score in _tests(result))
     return fill(
         "model_scores",
         rows="\n".join(rows),
+        intervals=kinds()["model_notes"]["intervals"] if intervals else "",
         percent=kinds()["model_notes"]["percent"] if percent else "",
         tuned=kinds()["model_notes"]["tuned"] if tuned else "",
         precisions=escaped(", ".join(sorted({result.manifest.model.precision for result in card.results}))),

@@ -209,6 +209,7 @@ def _revision(
     from temporalwiki.model_cards.dataset import dataset_card
     from temporalwiki.model_cards.dataset_rows import rows_section
     from temporalwiki.model_cards.eval_yaml import eval_yaml
+    from temporalwiki.push_scripts.token_count import token_sentence
 
     tag = tag or month_tag(manifest.interval, published)
     if taken := next((one for one in published if one.tag == tag), None):
@@ -226,11 +227,12 @@ def _revision(
     card = head.read("README.md")
     settings = maintainers_settings(card, _CONFIG.fullmatch)
     data = files_of(folder, manifest, "`temporalwiki build` its interval again")
-    rows = rows_section(folder, manifest) if months[-1].age == manifest.age else ""
+    newest = months[-1].age == manifest.age
+    rows, tokens = (rows_section(folder, manifest), token_sentence(folder, manifest)) if newest else ("", "")
     files: dict[str, Content] = {
         **data,
         manifest.path: to_json(content),
-        "README.md": keep_edits(dataset_card(months, head.repo_id, settings, rows), card).encode(),
+        "README.md": keep_edits(dataset_card(months, head.repo_id, settings, rows, tokens), card).encode(),
     }
     if benchmark := eval_yaml(months):
         files["eval.yaml"] = benchmark.encode()

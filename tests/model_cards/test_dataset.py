@@ -113,8 +113,18 @@ def test_of_what_was_imported_alone_no_licence_and_no_absent_config_is_spoken_of
     both = card_of(imported(tmp_path), built)
     licence = both.split("## Licence\n")[1].split("## Citation")[0]
     assert "Text: CC BY-SA 4.0" in licence and "never published" in licence
-    built["configs"]["facts-20211101-20211201"] = {"short_name": "facts-1112", "splits": {}}
+    facts = vars(write_split(tmp_path / "built", "facts-20211101-20211201", "changed", [probe(1)]))
+    built["configs"]["facts-20211101-20211201"] = {"short_name": "facts-1112", "splits": {"changed": facts}}
     assert "`facts` has these columns" in card_of(built) and "never published" not in card_of(built)
+
+
+def test_configs_without_rows_are_not_listed(tmp_path: Path) -> None:
+    card = card_of(stage_month(tmp_path, "20211101", "20211201", [], [probe(1)]))
+    assert "| `probes-20211101-20211201` | `probes-1112` | unchanged 1, changed 1 |" in card
+    assert "diffset-20211101-20211201" not in card and "`diffset-*`" not in card and "Texts (" not in card
+    assert '= load_dataset("temporalwiki", "probes-1112")  # the newest interval' in card
+    card = card_of(stage_month(tmp_path / "empty", "20211101", "20211201", [], []))
+    assert "# no config has rows" in card and header(card)["configs"] == []
 
 
 @pytest.mark.parametrize("newer", [True, False])

@@ -200,9 +200,17 @@ def test_what_was_learned_and_forgotten_comes_before_all_scores() -> None:
 
 def test_a_note_is_there_only_if_a_score_needs_it() -> None:
     text = model_card(replace(PLAIN, results=[result(SCORES)]))
-    assert "are in percent" in text and "light-tuned score a copy" in text
+    assert "are in percent" in text and "light-tuned score a copy" in text and "Brackets hold" in text
     text = model_card(replace(PLAIN, results=[result({"changed/perplexity": estimate(2)})]))
-    assert "are in percent" not in text and "light-tuned score a copy" not in text
+    assert "are in percent" not in text and "light-tuned score a copy" not in text and "Brackets hold" not in text
+
+
+def test_limits_and_files_are_those_of_this_model() -> None:
+    scored = model_card(replace(PLAIN, results=[result(SCORES)], answers="## What it says"))
+    assert "Probes are short statements" in scored and ", and the log of the loss." in scored
+    assert scored.index("## What it says") < scored.index("## How to load it")
+    text = model_card(replace(PLAIN, training=training(log=[])))
+    assert "Probes are short" not in text and "has all of it.\n" in text and "loss.png" not in text
 
 
 def test_a_model_that_was_not_trained_has_a_card() -> None:
