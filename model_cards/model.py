@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 import yaml
-from huggingface_hub import EvalResult, ModelCardData
+from huggingface_hub import EvalResult, ModelCardData, constants
 
 from temporalwiki.base.markdown import escaped, table_row
 from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest, ResultScore, TrainingManifest
@@ -106,6 +106,7 @@ def model_card(card: Card) -> str:
             revision=f', revision="{card.tag}"' if card.tag else "",
         ),
         asof=_as_of(card),
+        links=_links(card),
         headline=_headline(card),
         training=_rows(_training(card)),
         answers=card.answers,
@@ -182,6 +183,18 @@ def _as_of(card: Card) -> str:
     return f"Its training ended with what changed from {in_words(prev)} to {in_words(recent)}."
 
 
+def _links(card: Card) -> str:
+    """Return a sentence with links to the data of the last phase and to the base model, as far as the Hub has them."""
+    parts = []
+    if source := next((source for source in card.training.sources if source.repository), None):
+        revision = source.tag or source.commit
+        url = f"{constants.ENDPOINT}/datasets/{source.repository}" + (f"/tree/{revision}" if revision else "")
+        parts.append(f"read [{escaped(source.id or str(source.repository))}]({url})")
+    if card.base:
+        parts.append(f"was made from [{escaped(card.base.id)}]({constants.ENDPOINT}/{card.base.id})")
+    return f"It {' and '.join(parts)}." if parts else ""
+
+
 def _headline(card: Card) -> str:
     """Return the table with the scores learned and forgotten, or "" if they were not measured."""
     rows = []
@@ -190,6 +203,8 @@ def _headline(card: Card) -> str:
         learned, forgotten = scores.get("all/learned"), scores.get("all/forgotten")
         if start is not None and learned and forgotten:
             compared = PurePath(start.name).name if PurePath(start.name).is_absolute() else start.name
+            if card.base and start.name == str(card.history["base"]):
+                compared = card.base.id  # also if it was trained from a folder
             named = escaped(result.manifest.data.config), escaped(compared)
             rows.append(table_row(*named, with_interval(learned), with_interval(forgotten)))
     return fill("model_headline", rows="\n".join(rows)) if rows else ""

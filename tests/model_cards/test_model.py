@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from huggingface_hub import ModelCard
+from huggingface_hub import ModelCard, constants
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -187,6 +187,10 @@ def test_sources_name_the_dataset_the_commit_and_the_manifest() -> None:
     assert header(card)["datasets"] == ["ORG/before", "ORG/d"]
     assert cell(card, "data of the last phase") == "ORG/d@2021.12"
     assert cell(card, "its config") == f"diffset-20211101-20211201, commit {'c' * 40}, manifest {'a' * 64}"
+    data, base = "[ORG/d@2021.12]({}/datasets/ORG/d/tree/2021.12)", "[ORG/gpt2]({}/ORG/gpt2)"
+    links = f"\nIt read {data} and was made from {base}.\n".format(*[constants.ENDPOINT] * 2)
+    assert links in model_card(card)
+    assert "\nIt " not in model_card(replace(card, training=training(sources=[]), base=None))
 
 
 def test_what_was_learned_and_forgotten_comes_before_all_scores() -> None:
@@ -194,6 +198,8 @@ def test_what_was_learned_and_forgotten_comes_before_all_scores() -> None:
     start = {"name": "/home/ann/gpt2", "revision": "r", "precision": "fp32"}
     text = model_card(replace(PLAIN, results=[result(scores, start=start)]))
     assert "\n| probes-1112 | gpt2 | 0.50 [0.40, 0.60] | -0.10 |\n" in text
+    from_folder = replace(PLAIN, results=[result(scores, start=start)], history=HISTORY | {"base": "/home/ann/gpt2"})
+    assert "\n| probes-1112 | ORG/gpt2 | 0.50 [0.40, 0.60] | -0.10 |\n" in model_card(from_folder)
     assert text.index("## What it learned and forgot") < text.index("## How to load it") < text.index("## Scores")
     assert "What it learned" not in model_card(replace(PLAIN, results=[result(SCORES, start=start)]))
 

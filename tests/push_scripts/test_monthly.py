@@ -741,6 +741,11 @@ def test_a_model_of_the_recipe_names_the_month_on_the_hub(
     month, files = hub.repo("dataset", REPO), hub.repo("model", "ORG/diff").files()
     card = ModelCard(files["README.md"].decode()).data
     assert (card.datasets, card.base_model) == ([REPO], "ORG/base")
+    text = files["README.md"].decode()
+    assert (
+        f"It read [{REPO}@2021.09]({hub.endpoint}/datasets/{REPO}/tree/2021.09) and was made from [ORG/base](" in text
+    )
+    assert "## What it says" in text
     [entry] = yaml.safe_load(files[".eval_results/temporalwiki.yaml"])
     assert entry["dataset"] == {
         "id": REPO, "task_id": "probes-20210801-20210901-changed", "revision": month.tags["2021.09"]
