@@ -104,6 +104,7 @@ def model_card(card: Card) -> str:
             auto_class=auto_class,
             repo_id=card.repo_id,
             revision=f', revision="{card.tag}"' if card.tag else "",
+            prompt="The president of France is" + ("" if decoder else " <extra_id_0>."),
         ),
         asof=_as_of(card),
         links=_links(card),

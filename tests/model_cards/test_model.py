@@ -200,7 +200,7 @@ def test_what_was_learned_and_forgotten_comes_before_all_scores() -> None:
     assert "\n| probes-1112 | gpt2 | 0.50 [0.40, 0.60] | -0.10 |\n" in text
     from_folder = replace(PLAIN, results=[result(scores, start=start)], history=HISTORY | {"base": "/home/ann/gpt2"})
     assert "\n| probes-1112 | ORG/gpt2 | 0.50 [0.40, 0.60] | -0.10 |\n" in model_card(from_folder)
-    assert text.index("## What it learned and forgot") < text.index("## How to load it") < text.index("## Scores")
+    assert text.index("## What it learned and forgot") < text.index("## How to use it") < text.index("## Scores")
     assert "What it learned" not in model_card(replace(PLAIN, results=[result(SCORES, start=start)]))
 
 
@@ -214,7 +214,7 @@ def test_a_note_is_there_only_if_a_score_needs_it() -> None:
 def test_limits_and_files_are_those_of_this_model() -> None:
     scored = model_card(replace(PLAIN, results=[result(SCORES)], answers="## What it says"))
     assert "Probes are short statements" in scored and ", and the log of the loss." in scored
-    assert scored.index("## What it says") < scored.index("## How to load it")
+    assert scored.index("## What it says") < scored.index("## How to use it")
     text = model_card(replace(PLAIN, training=training(log=[])))
     assert "Probes are short" not in text and "has all of it.\n" in text and "loss.png" not in text
 
@@ -232,7 +232,7 @@ def test_a_model_that_was_trained_on_test_data_says_so_and_is_in_no_index() -> N
     assert "trained on test data" not in model_card(card)
     assert "model-index" in header(card)
     card = replace(card, training=training(trained_on_test=["probes-1112"]))
-    first = model_card(card).partition("## How to load it")[0]
+    first = model_card(card).partition("## How to use it")[0]
     assert "**This model was trained on test data.** Its scores say what it was shown" in " ".join(first.split())
     assert cell(card, "test data among it") == "probes-1112"
     assert "model-index" not in header(card)
