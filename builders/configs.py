@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from temporalwiki.builders.snapshot import Interval
 
-_TIME = pa.timestamp("s", "UTC")
+_TIME = pa.timestamp("ms", "UTC")  # Parquet has no seconds
 _LABELS = pa.list_(pa.string())
 _DIFFSET = {
     "id": pa.int64(),

@@ -1,8 +1,9 @@
-"""``temporalwiki inspect``: what a dataset folder, a dump or a result file holds."""
+"""``temporalwiki inspect``: what a dataset folder, a published dataset, a dump or a result file holds."""
 
 from __future__ import annotations
 
 import argparse
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,22 +19,30 @@ from temporalwiki.eval_harness.results import read_result, result_files
 _EXAMPLE = """\
 example:
   temporalwiki inspect temporalwiki
+  temporalwiki inspect ORG/temporalwiki@2021.12   # downloads and loads each config of this month
   temporalwiki inspect dumps/enwiki/20211101/enwiki-20211101-pages-articles-multistream.xml.bz2
   temporalwiki inspect results                    # scores by month, and what training keeps and brings
 """
+_ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)@([\w.-]+)", re.ASCII)
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
     parser.add_argument(
-        "path", type=Path, metavar="PATH", help="a dataset folder, a dump file, a result file or a folder of results"
+        "path",
+        type=Path,
+        metavar="PATH",
+        help="a dataset folder, a dump file, a result file, a folder of results, or a dataset on the Hub: "
+        "ORG/NAME@TAG (of a month) or ORG/NAME@main (all months)",
     )
 
 
 def run(arguments: argparse.Namespace) -> Table:
-    """Describe it. Raises InputError, after the description, if a dataset folder is not what its manifests say."""
+    """Describe it. Raises InputError, after the description, if a dataset is not what its manifests say."""
     path = arguments.path
+    if (named := _ON_HUB.fullmatch(str(path))) and not path.exists():
+        return _published(path, named[1], named[2], arguments.json)
     if (text := results.describe(path)) is not None:
         files = result_files(path) if arguments.json else []
         of_results = [
@@ -49,3 +58,15 @@ def run(arguments: argparse.Namespace) -> Table:
         show(found, arguments.json)
         raise InputError(f"{path}: {'; '.join(problems)}")
     return replace(found, text=f"{text}\n\nall files are as the manifests say") if path.is_dir() else found
+
+
+def _published(path: Path, repo_id: str, revision: str, as_json: bool) -> Table:
+    # imported here: importing datasets takes seconds, and local files need no Hub
+    from temporalwiki.push_scripts.inspection import inspect_published
+
+    inspected = inspect_published(repo_id, revision)
+    found = Table(path, [row for manifest in inspected.manifests for row in split_rows(manifest)], inspected.text)
+    if inspected.problems:
+        show(found, as_json)
+        raise InputError(f"{path}: {'; '.join(inspected.problems)}")
+    return found

@@ -117,7 +117,7 @@ def _body(manifests: Sequence[CklManifest], offered: Mapping[str, CardConfig], r
         origin=_origin(manifests),
         example=_example(offered, repo_id),
         yours=MARKS if repo_id else "",
-        configs="\n".join(_config_row(manifest, offered) for manifest in manifests),
+        configs="\n".join(_config_row(manifest, offered) for manifest in manifests if manifest.config in offered),
         columns="\n".join(columns),
         counts="\n".join(map(_count_row, manifests)),
         deciders=_deciders(manifests),
@@ -161,7 +161,7 @@ def _config_row(manifest: CklManifest, offered: Mapping[str, CardConfig]) -> str
         f"`{manifest.config}`",
         f"`{short_name}`" if newest else "",
         f"{imported}{escaped(manifest.about)}{judged}",
-        rows or "no rows",
+        rows,
         "; ".join(map(_licence_name, manifest.licences)),
     )
 

@@ -24,12 +24,13 @@ def dataset_card(
     repo_id: str | None = None,
     kept: Mapping[str, Any] | None = None,
     rows: str = "",
+    tokens: str = "",
 ) -> str:
     """Return the card for a folder with these intervals, oldest first: YAML header and Markdown.
 
     On the Hub, ``repo_id`` names the repository and each manifest its tag. ``kept`` has the settings that the
     maintainer added to the header, with further configs and their ``dataset_info``. ``rows`` are the sections that
-    show rows (``dataset_rows``).
+    show rows (``dataset_rows``), and ``tokens`` is a sentence about the tokens of the newest interval.
     """
     configs: dict[str, CardConfig] = {}
     for manifest in manifests:
@@ -56,7 +57,7 @@ def dataset_card(
         annotations_creators=["machine-generated"],
         size_categories=[_size(sum(_row_count(config) for one in manifests for config in one.configs.values()))],
     )
-    card = f"{front}\n{_body(manifests, configs, repo_id, rows)}\n"
+    card = f"{front}\n{_body(manifests, configs, repo_id, rows, tokens)}\n"
     return signed(card) if repo_id else card
 
 
@@ -84,13 +85,20 @@ def _size(rows: int) -> str:
 
 
 def _body(
-    manifests: Sequence[Manifest], offered_configs: Mapping[str, CardConfig], repo_id: str | None, rows: str
+    manifests: Sequence[Manifest],
+    offered_configs: Mapping[str, CardConfig],
+    repo_id: str | None,
+    rows: str,
+    tokens: str,
 ) -> str:
     built = [manifest for manifest in manifests if isinstance(manifest, BuiltManifest)]
     imported = [manifest for manifest in manifests if isinstance(manifest, ImportedManifest)]
-    offered = {_kind(name) for manifest in manifests for name in manifest.configs}
-    short_names = {_kind(name): str(config.short_name) for name, config in manifests[-1].configs.items()}
-    in_example = [kind for kind in ("diffset", "probes") if kind in short_names]
+    offered = {_kind(name) for name in offered_configs}
+    newest = [(name, config) for name, config in _configs(manifests[-1]) if name in offered_configs]
+    short_names = {_kind(name): str(config.short_name) for name, config in newest}
+    in_example: Mapping[str, str] = {
+        kind: short_names[kind] for kind in ("diffset", "probes") if kind in short_names
+    } or short_names
     columns = {
         "texts": {"diffset", "deletions", "unchanged", "wikipedia"},
         "facts": {"probes", "lighttuning", "facts"},
@@ -100,13 +108,13 @@ def _body(
     return fill(
         "dataset",
         origin=_origin(built, imported),
-        example=_example({kind: short_names[kind] for kind in in_example}, manifests[-1], repo_id),
-        short_name=short_names[in_example[0]],
+        example=_example(in_example, manifests[-1], repo_id),
+        short_name=next(iter(in_example.values()), "diffset-1112"),
         yours=MARKS if repo_id else "",
         rows=rows,
-        newest=_newest(built[-1]) if built else "",
+        newest=_newest(built[-1], tokens) if built else "",
         use=_use(short_names, manifests[-1], repo_id) if repo_id and built else "",
-        names="\n".join(_name_row(name, config, offered_configs) for name, config in _configs(manifests[-1])),
+        names="\n".join(_name_row(name, config) for name, config in newest),
         changelog=_changelog(built) if repo_id else "",
         build=_cite_build(manifests[-1], repo_id) if repo_id else "",
         revisions=fill("dataset_revisions") if repo_id else "",
@@ -141,10 +149,10 @@ def _example(short_names: Mapping[str, str], newest: Manifest, repo_id: str | No
         f'{kind} = load_dataset("{repo_id or "temporalwiki"}", "{short_name}"{revision})'
         for kind, short_name in short_names.items()
     ]
-    return "\n".join([f"{lines[0]}  # the newest interval", *lines[1:]])
+    return "\n".join([f"{lines[0]}  # the newest interval", *lines[1:]]) if lines else "# no config has rows"
 
 
-def _newest(manifest: BuiltManifest) -> str:
+def _newest(manifest: BuiltManifest, tokens: str) -> str:
     """Return what changed in an interval, in plain words."""
     counts, probes = manifest.counts, manifest.counts.probes
     return fill(
@@ -154,6 +162,7 @@ def _newest(manifest: BuiltManifest) -> str:
         recent=in_words(manifest.interval.recent),
         articles=f"{counts.pages.new + counts.pages.updated:,}",
         words=f"{counts.diffset.words:,}",
+        tokens=f" {tokens}" if tokens else "",
         changed=f"{probes.changed.kept:,}",
         unchanged=f"{probes.unchanged.kept:,}",
         deleted=f"{probes.deleted.kept:,}",
@@ -168,13 +177,12 @@ def _use(short_names: Mapping[str, str], newest: Manifest, repo_id: str) -> str:
     return fill("dataset_use", data=f"{repo_id}@{newest.tag}", **names)
 
 
-def _name_row(name: str, config: Config, offered: Mapping[str, CardConfig]) -> str:
-    """Return a row of the table of configs; one without rows cannot be loaded and says so."""
+def _name_row(name: str, config: Config) -> str:
+    """Return a row of the table of configs."""
     splits = [(split, config.splits[split]) for split in SPLITS[_kind(name)] if split in config.splits]
     rows = ", ".join(f"{split} {written.num_examples:,}" for split, written in splits if written.num_examples)
-    short = f"`{config.short_name}`" if name in offered else ""
     size = sum(file.size for _, written in splits for file in written.files) / 1e6
-    return table_row(f"`{name}`", short, rows or "none, so it cannot be loaded", f"{size:,.2f}")
+    return table_row(f"`{name}`", f"`{config.short_name}`", rows, f"{size:,.2f}")
 
 
 def _changelog(manifests: Sequence[BuiltManifest]) -> str:

@@ -12,6 +12,9 @@ from huggingface_hub import DatasetCardData
 
 from temporalwiki.builders.manifests import Split
 
+# `datasets` reads the whole header before it loads anything, at about 60 KB a second.
+_LARGEST = 98_000  # characters of `configs` and `dataset_info`
+
 
 class CardConfig(NamedTuple):
     """A config as the header describes it. A config by its short name has the folder of its full name."""
@@ -39,22 +42,27 @@ def header(
 ) -> str:
     """Return the YAML header with its two lines of dashes.
 
-    ``kept`` has the settings of an earlier header that the maintainer added, with further configs and their
-    ``dataset_info``. ``fields`` are fields of ``DatasetCardData``.
+    ``configs`` are sorted, oldest first. If the header would become too large, the oldest have no ``dataset_info``:
+    `datasets` then takes their columns from the files. ``kept`` has the settings of an earlier header that the
+    maintainer added, with further configs and their ``dataset_info``. ``fields`` are fields of ``DatasetCardData``.
     """
+    listed = [_config(name, config, name == default) for name, config in configs.items()]
+    infos = _infos(configs, _LARGEST - len(_dumped(listed)))
     data = DatasetCardData(
         **fields,
-        configs=[
-            *(_config(name, config, name == default) for name, config in configs.items()),
-            *_further_configs(kept, default is not None),
-        ],
-        dataset_info=[*(_info(name, config) for name, config in configs.items()), *kept.get("dataset_info", ())],
+        configs=[*listed, *_further_configs(kept, default is not None)],
+        dataset_info=[*infos, *kept.get("dataset_info", ())] or None,
     )
     values = data.to_dict()  # type: ignore[no-untyped-call]
     ours = {key: value for key, value in values.items() if value is not None}
     # huggingface_hub cannot read a card with a key that is the name of one of its methods
     more = {key: value for key, value in kept.items() if key not in ours and not hasattr(DatasetCardData, key)}
-    return f"---\n{yaml.safe_dump(ours | more, sort_keys=False, width=120)}---\n"
+    return f"---\n{_dumped(ours | more)}---\n"
+
+
+def _dumped(values: Any) -> str:
+    text: str = yaml.safe_dump(values, sort_keys=False, width=120)
+    return text
 
 
 def languages(code: str) -> list[str] | None:
@@ -71,6 +79,18 @@ def _further_configs(kept: Mapping[str, Any], has_default: bool) -> Iterable[Map
 def _config(name: str, config: CardConfig, default: bool) -> dict[str, Any]:
     files = [{"split": split, "path": f"data/{config.folder}/{split}-*.parquet"} for split in config.splits]
     return {"config_name": name, "data_files": files} | ({"default": True} if default else {})
+
+
+def _infos(configs: Mapping[str, CardConfig], room: int) -> list[dict[str, Any]]:
+    """Return the ``dataset_info`` of the newest configs, so many that they fit into ``room`` characters of YAML."""
+    fitting: dict[str, dict[str, Any]] = {}
+    for folder in reversed(dict.fromkeys(config.folder for config in configs.values())):
+        infos = {name: _info(name, config) for name, config in configs.items() if config.folder == folder}
+        room -= len(_dumped(list(infos.values())))
+        if room < 0:
+            break
+        fitting |= infos
+    return [fitting[name] for name in configs if name in fitting]
 
 
 def _info(name: str, config: CardConfig) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from typing import Any, Literal
 
 import yaml
-from huggingface_hub import EvalResult, ModelCardData
+from huggingface_hub import EvalResult, ModelCardData, constants
 
 from temporalwiki.base.markdown import escaped, table_row
 from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest, ResultScore, TrainingManifest
@@ -67,6 +67,7 @@ class Card:
     languages: Sequence[str]
     results: Sequence[Result]  # of this checkpoint
     datasets: Mapping[str, HubDataset]  # the results' datasets that are on the Hub, by the names in the results
+    answers: str = ""  # the section of ``model_answers``
 
 
 def model_card(card: Card) -> str:
@@ -92,7 +93,8 @@ def model_card(card: Card) -> str:
         **(card.base.licence if card.base else {}),
     )
     auto_class = f"Auto{'Peft' * (card.kind == 'adapter')}ModelFor{'CausalLM' if decoder else 'Seq2SeqLM'}"
-    limits = {"steps": bool(run.max_steps), "gguf": bool(card.base and card.base.gguf)}
+    probed = any(result.manifest.data.config.startswith("probes") for result in card.results)
+    limits = {"probes": probed, "steps": bool(run.max_steps), "gguf": bool(card.base and card.base.gguf)}
     papers = ["jang2022temporalwiki", "jang2022towards", *([_PAPERS[run.method]] if run.method in _PAPERS else [])]
     body = fill(
         "model",
@@ -102,10 +104,14 @@ def model_card(card: Card) -> str:
             auto_class=auto_class,
             repo_id=card.repo_id,
             revision=f', revision="{card.tag}"' if card.tag else "",
+            prompt="The president of France is" + ("" if decoder else " <extra_id_0>."),
         ),
         asof=_as_of(card),
+        links=_links(card),
         headline=_headline(card),
         training=_rows(_training(card)),
+        answers=card.answers,
+        log=", and the log of the loss" if card.training.log else "",
         plot="![loss](loss.png)" if card.training.log else "",
         options=_rows((name, _value(value)) for name, value in _options(card)),
         scores=_scores(card) if card.results else "## Scores\n\nNot evaluated.",
@@ -178,6 +184,18 @@ def _as_of(card: Card) -> str:
     return f"Its training ended with what changed from {in_words(prev)} to {in_words(recent)}."
 
 
+def _links(card: Card) -> str:
+    """Return a sentence with links to the data of the last phase and to the base model, as far as the Hub has them."""
+    parts = []
+    if source := next((source for source in card.training.sources if source.repository), None):
+        revision = source.tag or source.commit
+        url = f"{constants.ENDPOINT}/datasets/{source.repository}" + (f"/tree/{revision}" if revision else "")
+        parts.append(f"read [{escaped(source.id or str(source.repository))}]({url})")
+    if card.base:
+        parts.append(f"was made from [{escaped(card.base.id)}]({constants.ENDPOINT}/{card.base.id})")
+    return f"It {' and '.join(parts)}." if parts else ""
+
+
 def _headline(card: Card) -> str:
     """Return the table with the scores learned and forgotten, or "" if they were not measured."""
     rows = []
@@ -186,6 +204,8 @@ def _headline(card: Card) -> str:
         learned, forgotten = scores.get("all/learned"), scores.get("all/forgotten")
         if start is not None and learned and forgotten:
             compared = PurePath(start.name).name if PurePath(start.name).is_absolute() else start.name
+            if card.base and start.name == str(card.history["base"]):
+                compared = card.base.id  # also if it was trained from a folder
             named = escaped(result.manifest.data.config), escaped(compared)
             rows.append(table_row(*named, with_interval(learned), with_interval(forgotten)))
     return fill("model_headline", rows="\n".join(rows)) if rows else ""
@@ -236,9 +256,11 @@ def _scores(card: Card) -> str:
     scored = {(test, measure) for result in card.results for test, measure, _ in _tests(result)}
     percent = any(MEASURES[measure].sign == "%" for _, measure in scored if measure in MEASURES)
     tuned = any(test.startswith("light-tuned") for test, _ in scored)
+    intervals = any(score.low is not None for result in card.results for *_, score in _tests(result))
     return fill(
         "model_scores",
         rows="\n".join(rows),
+        intervals=kinds()["model_notes"]["intervals"] if intervals else "",
         percent=kinds()["model_notes"]["percent"] if percent else "",
         tuned=kinds()["model_notes"]["tuned"] if tuned else "",
         precisions=escaped(", ".join(sorted({result.manifest.model.precision for result in card.results}))),

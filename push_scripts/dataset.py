@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import msgspec
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.configs import SCHEMAS
-from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, read_manifests
+from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest, read_manifests
 from temporalwiki.builders.published import record_published
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.model_cards.edits import keep_edits
@@ -48,9 +49,10 @@ def publish_dataset(
     earlier tag keeps the earlier bytes. With ``interval``, only that interval is published. A CKL folder goes to
     ``publish_ckl``. At the end, ``published.json`` in the folder names the revisions, for models trained on it.
 
-    Raises InputError, before anything is sent, if a file does not match its manifest, a month is published with other
-    bytes, counts changed too much since the month before (unless ``accept_jump``), or rows are from an archive without
-    a licence. Raises UsageError for options that do not fit the folder, and what ``publish`` raises.
+    Raises InputError, before anything is sent, if a file does not match its manifest (for published
+    months see ``check_copies``), a month is published with other bytes, counts changed too much since the month before
+    (unless ``accept_jump``), or rows are from an archive without a licence. Raises UsageError for options that do not
+    fit the folder, and what ``publish`` raises.
     """
     if replace and tag is None:
         raise UsageError("--replace needs --tag, because the tag of the replaced interval keeps its meaning")
@@ -78,6 +80,8 @@ def publish_dataset(
     heads: list[Head] = []
 
     def plan(head: Head) -> list[Revision]:
+        if not heads:
+            check_copies(folder, head, months)
         heads[:] = [head]
         return _plan(folder, months, tag, accept_jump, replace, head)
 
@@ -90,6 +94,20 @@ def remember_published(folder: Path, head: Head) -> None:
     """Write to the folder's ``published.json`` which of its months the repository has, and in which revision."""
     months = [month for month in published_months(head) if month.tag in head.tags]
     record_published(folder, head.repo_id, months, lambda month: head.tags[month.content["tag"]])
+
+
+def check_copies(folder: Path, head: Head, months: Sequence[Manifest]) -> None:
+    """Raise InputError if a file of a published month in the folder is damaged. A month without any files is deleted.
+
+    ``months`` are the folder's manifests to look at.
+    """
+    published = {month.sha256: month for month in published_months(head)}
+    for month in months:
+        twin = published.get(month.sha256)
+        if twin is not None and any((folder / file.path).exists() for file in month.files):
+            again = ["hf", "download", head.repo_id, "--repo-type", "dataset", "--revision", str(twin.tag)]
+            again += ["--include", f"data/*{twin.interval.recent}/*", "--local-dir", str(folder)]
+            files_of(folder, month, f"`{shlex.join(again)}` fetches the published copy")
 
 
 def month_tag(interval: Interval, published: Sequence[BuiltManifest] = ()) -> str:
@@ -191,6 +209,7 @@ def _revision(
     from temporalwiki.model_cards.dataset import dataset_card
     from temporalwiki.model_cards.dataset_rows import rows_section
     from temporalwiki.model_cards.eval_yaml import eval_yaml
+    from temporalwiki.push_scripts.token_count import token_sentence
 
     tag = tag or month_tag(manifest.interval, published)
     if taken := next((one for one in published if one.tag == tag), None):
@@ -208,11 +227,12 @@ def _revision(
     card = head.read("README.md")
     settings = maintainers_settings(card, _CONFIG.fullmatch)
     data = files_of(folder, manifest, "`temporalwiki build` its interval again")
-    rows = rows_section(folder, manifest) if months[-1].age == manifest.age else ""
+    newest = months[-1].age == manifest.age
+    rows, tokens = (rows_section(folder, manifest), token_sentence(folder, manifest)) if newest else ("", "")
     files: dict[str, Content] = {
         **data,
         manifest.path: to_json(content),
-        "README.md": keep_edits(dataset_card(months, head.repo_id, settings, rows), card).encode(),
+        "README.md": keep_edits(dataset_card(months, head.repo_id, settings, rows, tokens), card).encode(),
     }
     if benchmark := eval_yaml(months):
         files["eval.yaml"] = benchmark.encode()

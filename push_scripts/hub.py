@@ -62,16 +62,18 @@ class Repository:
         self.name = repo_id if kind == "model" else f"{kind}s/{repo_id}"
         self.url = f"{self.api.endpoint}/{self.name}"
 
-    def head(self) -> Head:
-        """Return the state of the repository. Raises InputError if it cannot be read."""
+    def head(self, revision: str = "main") -> Head:
+        """Return the state of the repository at a branch, tag or commit. Raises InputError if it cannot be read."""
         try:
             refs = self._refs()
         except NotFound:
             return self.absent()
-        commit = _branches(refs).get("main")
-        if commit is None:
-            raise InputError(f"{self.name}: it has no branch main")
         tags = {tag.name: tag.target_commit for tag in refs.tags}
+        commit = (tags | _branches(refs)).get(revision)
+        if commit is None and re.fullmatch("[0-9a-f]{40}", revision):
+            commit = revision
+        if commit is None:
+            raise InputError(f"{self.name}: it has no branch or tag {revision}")
         download = functools.partial(self._download, commit)
         return Head(self.repo_id, self.kind, commit, self._files(commit), tags, download)
 

@@ -51,6 +51,7 @@ from temporalwiki.methods.train import MANIFEST
 from temporalwiki.model_cards.edits import keep_edits
 from temporalwiki.model_cards.eval_results import PATH, HubDataset, eval_results
 from temporalwiki.model_cards.model import Base, Card, Kind, model_card
+from temporalwiki.model_cards.model_answers import answers_section
 from temporalwiki.push_scripts.hub import NotFound, ask
 from temporalwiki.push_scripts.repository_state import Content, Head, RemoteFile, Revision
 from temporalwiki.push_scripts.revision import publish, read_file
@@ -159,6 +160,7 @@ def publish_model(
         languages=languages,
         results=own,
         datasets=_datasets(own),
+        answers=answers_section(own),
     )
     any_commit = not any(split_revision(named)[1] for named in (base, _base_name(found, history)) if named)
     plan = functools.partial(_plan, found, card, any_commit, results is not None)

@@ -29,13 +29,19 @@ from temporalwiki.builders.fetch import (
 )
 from temporalwiki.builders.finish import ALWAYS
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.manifests import BuiltManifest, Manifest, read_intervals
+from temporalwiki.builders.manifests import BuiltManifest, Manifest, read_intervals, read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.methods import needs
 from temporalwiki.methods.recipes import read_recipe
 from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.push_scripts.ckl_dataset import published_ckl
-from temporalwiki.push_scripts.dataset import month_tag, publish_dataset, published_months, remember_published
+from temporalwiki.push_scripts.dataset import (
+    check_copies,
+    month_tag,
+    publish_dataset,
+    published_months,
+    remember_published,
+)
 from temporalwiki.push_scripts.hub import Repository, ask
 from temporalwiki.push_scripts.repository_state import Head
 
@@ -75,10 +81,10 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
     With ``dry_run`` the lines say what would be done: the job then only reads listings, and fetches, builds, trains
     and sends nothing.
 
-    Raises UsageError for a recipe with a fixed list of months, and InputError if this user may not write, both before
-    any costly step. Raises InputError if a dump is missing or unusable, and, after the build but before the month is
-    sent, if counts changed too much since the month before. Raises it at the end if the dumps of an earlier month are
-    gone.
+    Raises UsageError for a recipe with a fixed list of months, and InputError if this user may not write or the folder
+    has a damaged copy of a published month, all before any costly step. Raises InputError if a dump is missing or
+    unusable, and, after the build but before the month is sent, if counts changed too much since the month before.
+    Raises it at the end if the dumps of an earlier month are gone.
     """
     if job.recipe is not None:
         _check_takes_new_months(job.recipe)
@@ -112,6 +118,8 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
             other.check_rights(other_head, dry_run)
             if other is ckl:
                 _check_ckl(job, other_head)
+    if not dry_run and (wanted or job.recipe is not None):  # else nothing reads the months in the folder
+        check_copies(job.out, head, read_manifests(job.out))
     if waiting := unfinished_dump(job.mirrors[0], job.wiki, newest.recent):
         yield waiting
     missed: list[Interval] = []

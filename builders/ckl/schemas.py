@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-_TIME = pa.timestamp("s", "UTC")
+_TIME = pa.timestamp("ms", "UTC")  # Parquet has no seconds
 _TEXTS = pa.list_(pa.string())
 
 _INVARIANT = {

@@ -115,7 +115,7 @@ class TwikiProbes(Task):
             if self.answers:
                 asked = [text + prompt for text, prompt in zip(before, prompts, strict=True)]
                 answers = model.generate(asked, f"{test}: answers", self.max_new_tokens, self.beams)
-            for row, score, answer in zip(rows, scored, answers, strict=True):
+            for row, prompt, score, answer in zip(rows, prompts, scored, answers, strict=True):
                 if score is None:
                     excluded[f"{test}: {UNSCORED}"] += 1
                     continue
@@ -125,6 +125,7 @@ class TwikiProbes(Task):
                 if answer is not None:
                     right = right_answers(row)
                     item |= {"exact_match": exact_match(answer, right), "f1": f1(answer, right)}
+                    item |= {"prompt": prompt, "object": row["object"]}  # for the model's card
                 elif self.answers:
                     excluded[f"{test}: no room for an answer in the context"] += 1
                 items.append(item)

@@ -11,6 +11,9 @@ write only to the dataset and the bucket; a token of `hf auth login` in a browse
 The job installs the files whose hashes `--release` and requirements/base.txt name, in a process without the token. The
 package index shows the hash of a release. If it has no temporalwiki, use an image that has it: `--image
 hf.co/spaces/ORG/temporalwiki-job --install true`.
+
+A run ends with `monthly --status`, and so fails if a person must look at the dataset. `hf jobs ps --status ERROR`
+lists failed runs, and `hf jobs logs ID` shows why.
 """
 
 from __future__ import annotations
@@ -53,15 +56,12 @@ def main(argv: list[str] | None = None) -> None:
     token = os.environ.get("HF_TOKEN")
     if not token:
         parser.error("no token: set HF_TOKEN to a fine-grained one (https://huggingface.co/settings/tokens)")
-    monthly = shlex.join(
-        [
-            *("temporalwiki", "monthly", "--wiki", arguments.wiki, "--repo", arguments.repo),
-            *("--dumps", f"{MOUNTED}/dumps", "--out", "/tmp/temporalwiki", "--jobs", str(arguments.jobs)),
-        ]
-    )
+    command = ["temporalwiki", "monthly", "--wiki", arguments.wiki, "--repo", arguments.repo]
+    folders = ["--dumps", f"{MOUNTED}/dumps", "--out", "/tmp/temporalwiki", "--jobs", str(arguments.jobs)]
+    monthly, status = shlex.join([*command, *folders]), shlex.join([*command, "--status"])
     job = create_scheduled_job(
         image=arguments.image,
-        command=["bash", "-c", f"{install} && {monthly}"],
+        command=["bash", "-c", f"{install} && {monthly} && {status}"],
         schedule=SCHEDULE,
         concurrency=False,  # never two runs at once
         flavor=arguments.flavor,

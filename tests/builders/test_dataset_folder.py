@@ -75,7 +75,7 @@ def test_columns_have_the_types_of_the_contract(folder: Path, tmp_path: Path) ->
         "kind": "string",
         "revision_id": "int64",
         "previous_revision_id": "int64",
-        "timestamp": "timestamp[s, tz=UTC]",
+        "timestamp": "timestamp[ms, tz=UTC]",
         "paragraphs": "int32",
         "words_new": "int32",
         "words_reworded": "int32",
@@ -88,7 +88,7 @@ def test_columns_have_the_types_of_the_contract(folder: Path, tmp_path: Path) ->
         "gone_objects", "start_time", "end_time", "current", "dated", "strict",
     ]  # fmt: skip
     types = {name: str(probes["changed"].features[name].dtype) for name in ("start_time", "end_time", "strict")}
-    assert types == {"start_time": "timestamp[s, tz=UTC]", "end_time": "timestamp[s, tz=UTC]", "strict": "bool"}
+    assert types == {"start_time": "timestamp[ms, tz=UTC]", "end_time": "timestamp[ms, tz=UTC]", "strict": "bool"}
     assert probes["changed"][0] == probe(1)
 
 

@@ -1,7 +1,8 @@
-"""The dataset card of imported intervals, with and without built ones."""
+"""The dataset card of imported intervals, with and without built ones, and the header of many months."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import yaml
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.schemas import SCHEMAS as CKL_SCHEMAS
-from temporalwiki.builders.configs import SCHEMAS
+from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
 from temporalwiki.builders.dataset_folder import write_split
-from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest, checked_as
+from temporalwiki.builders.finish import ALWAYS
+from temporalwiki.builders.manifests import BuiltManifest, DataFile, ImportedManifest, Split, checked_as
+from temporalwiki.builders.snapshot import Interval
 from temporalwiki.model_cards import dataset_header
 from temporalwiki.model_cards.dataset import dataset_card
 
@@ -110,8 +113,18 @@ def test_of_what_was_imported_alone_no_licence_and_no_absent_config_is_spoken_of
     both = card_of(imported(tmp_path), built)
     licence = both.split("## Licence\n")[1].split("## Citation")[0]
     assert "Text: CC BY-SA 4.0" in licence and "never published" in licence
-    built["configs"]["facts-20211101-20211201"] = {"short_name": "facts-1112", "splits": {}}
+    facts = vars(write_split(tmp_path / "built", "facts-20211101-20211201", "changed", [probe(1)]))
+    built["configs"]["facts-20211101-20211201"] = {"short_name": "facts-1112", "splits": {"changed": facts}}
     assert "`facts` has these columns" in card_of(built) and "never published" not in card_of(built)
+
+
+def test_configs_without_rows_are_not_listed(tmp_path: Path) -> None:
+    card = card_of(stage_month(tmp_path, "20211101", "20211201", [], [probe(1)]))
+    assert "| `probes-20211101-20211201` | `probes-1112` | unchanged 1, changed 1 |" in card
+    assert "diffset-20211101-20211201" not in card and "`diffset-*`" not in card and "Texts (" not in card
+    assert '= load_dataset("temporalwiki", "probes-1112")  # the newest interval' in card
+    card = card_of(stage_month(tmp_path / "empty", "20211101", "20211201", [], []))
+    assert "# no config has rows" in card and header(card)["configs"] == []
 
 
 @pytest.mark.parametrize("newer", [True, False])
@@ -138,11 +151,43 @@ def test_names_and_reasons_are_data(tmp_path: Path) -> None:
     assert "| `diffset-20210801-20210901` | train | 4 | 3 | 1: &lt;script&gt; \\| x \\| |" in card.splitlines()
 
 
-def test_what_the_card_says_of_the_columns_is_what_loads(tmp_path: Path) -> None:
+@pytest.mark.parametrize("room", [dataset_header._LARGEST, 0])
+def test_what_the_card_says_of_the_columns_is_what_loads(
+    room: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset_header, "_LARGEST", room)
     card = card_of(imported(tmp_path))
+    assert len(header(card).get("dataset_info", [])) == (4 if room else 0)
     (tmp_path / "README.md").write_text(card, "utf-8")
     loaded = datasets.load_dataset(str(tmp_path), "probes-0809", cache_dir=str(tmp_path / "cache"))
     assert {split: len(rows) for split, rows in loaded.items()} == {"unchanged": 2, "changed": 1}
+    assert loaded["changed"].features == datasets.Features.from_arrow_schema(SCHEMAS["probes"])
+
+
+def months(count: int) -> dict[str, dataset_header.CardConfig]:
+    """The configs of months in a row, under their full and short names, as a card lists them."""
+    dates = [f"{2021 + number // 12}{number % 12 + 1:02}01" for number in range(count + 1)]
+    full, short = {}, {}
+    for prev, recent in pairwise(dates):
+        interval = Interval("enwiki", prev, recent)
+        for kind in ALWAYS:
+            name, alias = names(kind, interval)
+            rows = Split(10_000, 10_000_000, [DataFile(f"data/{name}/x.parquet", 5_000_000, "0" * 64)])
+            full[name] = dataset_header.CardConfig(name, SCHEMAS[kind], dict.fromkeys(SPLITS[kind], rows))
+            short[alias] = full[name]
+    return full | short
+
+
+@pytest.mark.parametrize(("count", "described"), [(1, 1), (6, 6), (60, 1)])
+def test_the_header_of_five_years_has_all_names_and_at_most_100_kb(count: int, described: int) -> None:
+    configs = months(count)
+    text = dataset_header.header(configs, {})
+    assert len(text.encode()) < 100_000
+    found = yaml.safe_load(text.split("---\n")[1])
+    assert [config["config_name"] for config in found["configs"]] == list(configs)
+    infos = [info["config_name"] for info in found["dataset_info"]]
+    newest = {config.folder for config in list(configs.values())[: count * len(ALWAYS)][-described * len(ALWAYS) :]}
+    assert set(infos) >= {name for name, config in configs.items() if config.folder in newest}
 
 
 @pytest.mark.parametrize("schema", [*SCHEMAS.values(), *CKL_SCHEMAS.values()])

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from huggingface_hub import ModelCard
+from huggingface_hub import ModelCard, constants
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -187,6 +187,10 @@ def test_sources_name_the_dataset_the_commit_and_the_manifest() -> None:
     assert header(card)["datasets"] == ["ORG/before", "ORG/d"]
     assert cell(card, "data of the last phase") == "ORG/d@2021.12"
     assert cell(card, "its config") == f"diffset-20211101-20211201, commit {'c' * 40}, manifest {'a' * 64}"
+    data, base = "[ORG/d@2021.12]({}/datasets/ORG/d/tree/2021.12)", "[ORG/gpt2]({}/ORG/gpt2)"
+    links = f"\nIt read {data} and was made from {base}.\n".format(*[constants.ENDPOINT] * 2)
+    assert links in model_card(card)
+    assert "\nIt " not in model_card(replace(card, training=training(sources=[]), base=None))
 
 
 def test_what_was_learned_and_forgotten_comes_before_all_scores() -> None:
@@ -194,15 +198,25 @@ def test_what_was_learned_and_forgotten_comes_before_all_scores() -> None:
     start = {"name": "/home/ann/gpt2", "revision": "r", "precision": "fp32"}
     text = model_card(replace(PLAIN, results=[result(scores, start=start)]))
     assert "\n| probes-1112 | gpt2 | 0.50 [0.40, 0.60] | -0.10 |\n" in text
-    assert text.index("## What it learned and forgot") < text.index("## How to load it") < text.index("## Scores")
+    from_folder = replace(PLAIN, results=[result(scores, start=start)], history=HISTORY | {"base": "/home/ann/gpt2"})
+    assert "\n| probes-1112 | ORG/gpt2 | 0.50 [0.40, 0.60] | -0.10 |\n" in model_card(from_folder)
+    assert text.index("## What it learned and forgot") < text.index("## How to use it") < text.index("## Scores")
     assert "What it learned" not in model_card(replace(PLAIN, results=[result(SCORES, start=start)]))
 
 
 def test_a_note_is_there_only_if_a_score_needs_it() -> None:
     text = model_card(replace(PLAIN, results=[result(SCORES)]))
-    assert "are in percent" in text and "light-tuned score a copy" in text
+    assert "are in percent" in text and "light-tuned score a copy" in text and "Brackets hold" in text
     text = model_card(replace(PLAIN, results=[result({"changed/perplexity": estimate(2)})]))
-    assert "are in percent" not in text and "light-tuned score a copy" not in text
+    assert "are in percent" not in text and "light-tuned score a copy" not in text and "Brackets hold" not in text
+
+
+def test_limits_and_files_are_those_of_this_model() -> None:
+    scored = model_card(replace(PLAIN, results=[result(SCORES)], answers="## What it says"))
+    assert "Probes are short statements" in scored and ", and the log of the loss." in scored
+    assert scored.index("## What it says") < scored.index("## How to use it")
+    text = model_card(replace(PLAIN, training=training(log=[])))
+    assert "Probes are short" not in text and "has all of it.\n" in text and "loss.png" not in text
 
 
 def test_a_model_that_was_not_trained_has_a_card() -> None:
@@ -218,7 +232,7 @@ def test_a_model_that_was_trained_on_test_data_says_so_and_is_in_no_index() -> N
     assert "trained on test data" not in model_card(card)
     assert "model-index" in header(card)
     card = replace(card, training=training(trained_on_test=["probes-1112"]))
-    first = model_card(card).partition("## How to load it")[0]
+    first = model_card(card).partition("## How to use it")[0]
     assert "**This model was trained on test data.** Its scores say what it was shown" in " ".join(first.split())
     assert cell(card, "test data among it") == "probes-1112"
     assert "model-index" not in header(card)

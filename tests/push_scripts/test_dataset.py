@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
-from huggingface_hub import DatasetCard
+from huggingface_hub import DatasetCard, snapshot_download
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.manifests import read_manifests
@@ -574,3 +574,39 @@ def test_a_dry_run_says_what_is_then_done(folder: Path, hub: LoopbackHub) -> Non
     done = run(folder)
     assert [line for line in said if "dry run" not in line] == [line for line in done if "://" not in line]
     assert len(read_manifests(folder)) == 2
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_damaged_copy_of_a_published_month_is_noticed(deleted: bool, folder: Path, hub: LoopbackHub) -> None:
+    month(folder, 0)
+    run(folder)
+    month(folder, 1)
+    file = folder / "data" / "diffset-20211101-20211201" / "train-00000-of-00001.parquet"
+    content = file.read_bytes()
+    if deleted:
+        file.unlink()
+    else:
+        file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(InputError) as error:
+        run(folder)
+    problem = "missing" if deleted else "not the file that the manifest describes"
+    assert str(error.value) == (
+        f"{folder}: data/diffset-20211101-20211201/{file.name}: {problem}; `hf download {REPO} --repo-type dataset "
+        f"--revision 2021.12 --include 'data/*20211201/*' --local-dir {folder}` fetches the published copy"
+    )
+    assert "2022.01" not in hub.repo("dataset", REPO).tags
+    patterns = "data/*20211201/*"  # as the command says
+    snapshot_download(REPO, repo_type="dataset", revision="2021.12", allow_patterns=patterns, local_dir=folder)
+    assert file.read_bytes() == content
+    run(folder)
+    assert "2022.01" in hub.repo("dataset", REPO).tags
+
+
+def test_a_published_month_whose_files_are_deleted_is_no_fault(folder: Path, hub: LoopbackHub) -> None:
+    month(folder, 0)
+    run(folder)
+    month(folder, 1)
+    for config in (folder / "data").glob("*20211201"):
+        shutil.rmtree(config)
+    run(folder)
+    assert "2022.01" in hub.repo("dataset", REPO).tags

@@ -158,6 +158,10 @@ def test_every_methods_checkpoint_loads_from_the_hub_by_others(
         for (kind, method), repo in published.items()
     ]
     done = hub.python(PROGRAM.format(cases=json.dumps(cases)), tmp_path / "home")
+    cards = [files_of(hub, repo)["README.md"].decode() for repo in published.values()]
+    code = [re.findall(r"```python\n(.*?)```", card, re.DOTALL) for card in cards]
+    assert all(len(blocks) == 1 for blocks in code)
+    hub.python("\n".join(block for [block] in code), tmp_path / "home")  # as a reader types it
     there = {name: (ids, values) for name, ids, values in map(json.loads, done.stdout.splitlines())}
     expected = {f"{kind} {method}": trained(kind, method) for kind, method in CASES}
     adapters = {f"{name} by transformers": of for name, of in expected.items() if name.split()[1] in OF_PEFT}

@@ -36,7 +36,7 @@ import a_ckl_config
 import tiny_models
 from a_disk import disk
 from a_folder import contents, without_manifests
-from a_month import add_month
+from a_month import add_month, article
 from faults.rows import ONE_LINE
 from file_server import Fault, FileServer, served
 from loopback_hub import LoopbackHub
@@ -741,6 +741,11 @@ def test_a_model_of_the_recipe_names_the_month_on_the_hub(
     month, files = hub.repo("dataset", REPO), hub.repo("model", "ORG/diff").files()
     card = ModelCard(files["README.md"].decode()).data
     assert (card.datasets, card.base_model) == ([REPO], "ORG/base")
+    text = files["README.md"].decode()
+    assert (
+        f"It read [{REPO}@2021.09]({hub.endpoint}/datasets/{REPO}/tree/2021.09) and was made from [ORG/base](" in text
+    )
+    assert "## What it says" in text
     [entry] = yaml.safe_load(files[".eval_results/temporalwiki.yaml"])
     assert entry["dataset"] == {
         "id": REPO, "task_id": "probes-20210801-20210901-changed", "revision": month.tags["2021.09"]
@@ -786,3 +791,21 @@ def test_a_recipe_on_other_data_than_the_months_is_refused_when_they_are_there(
     assert status == 1
     assert "lack 20210901-20211001" in err
     assert tags(hub) == ["2021.09", "2021.10"]  # the dataset is not held up
+
+
+def test_a_damaged_copy_of_a_published_month_stops_the_job_before_it_fetches(
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "temporalwiki"
+    add_month(folder, "20210801", "20210901", [article(1)])
+    list(publish_dataset(folder, REPO))
+    has("20210801", "20210901")
+    file = folder / "data" / "diffset-20210801-20210901" / "train-00000-of-00001.parquet"
+    file.write_bytes(file.read_bytes()[:-1])
+    assert run()[0] == 0  # there is no work, and nothing reads the file
+    has("20210801", "20210901", "20211001")
+    status, _, err = run()
+    assert (
+        status == 1 and "train-00000-of-00001.parquet: not the file that the manifest describes; `hf download" in err
+    )
+    assert fetched(server) == set() and tags(hub) == ["2021.09"]

@@ -169,9 +169,38 @@ def steps(job: str) -> list[dict[str, Any]]:
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    for line in text.replace("\\\n", " ").splitlines():
-        if words := shlex.split(line.replace("$ACCEPT_JUMP", "--accept-jump")):
+    """The commands of a script; of those in a pipe, the first."""
+    for line in text.replace("\\\n", " ").replace("|\n", "| ").splitlines():
+        if words := shlex.split(line.partition("2>&1")[0].replace("$ACCEPT_JUMP", "--accept-jump")):
             yield words
+
+
+def in_github(step: dict[str, Any], place: Path) -> subprocess.CompletedProcess[str]:
+    """Run a step as GitHub does, with the program of ``place`` as temporalwiki."""
+    assert step["shell"] == "bash"
+    script = step["run"].replace("/srv/temporalwiki/venv/bin", shlex.quote(str(place / ".venv" / "bin")))
+    environment = {"PATH": "/usr/bin:/bin", "GITHUB_STEP_SUMMARY": str(place / "summary")}
+    shell = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", script]
+    return subprocess.run(shell, env=environment, cwd=place, capture_output=True, text=True, timeout=20)
+
+
+def program(place: Path, text: str) -> None:
+    (place / ".venv" / "bin" / "temporalwiki").write_text(f"#!/bin/bash\n{text}\n")
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_the_workflow_shows_warnings_and_what_status_finds_wrong(status: int, place: Path) -> None:
+    program(place, f'echo "$*"; echo "warning: no closing ]" >&2; exit {status}')
+    (step,) = steps("dataset")
+    done = in_github(step, place)
+    assert done.returncode == status
+    assert done.stdout.splitlines()[0].startswith("monthly --wiki enwiki --repo ORG/temporalwiki --jobs 8 ")
+    assert done.stdout.splitlines()[1] == "::warning::no closing ]"
+    (step,) = steps("status")
+    assert in_github(step, place).returncode == status
+    said = "monthly --wiki enwiki --repo ORG/temporalwiki --status\nwarning: no closing ]\n"
+    assert (place / "summary").read_text() == said
+    assert WORKFLOW["jobs"]["status"]["if"] == "${{ !cancelled() }}"  # also after a failure
 
 
 def may(job: str) -> dict[str, str]:
@@ -198,7 +227,13 @@ def test_what_a_publishing_job_runs_is_installed_by_hash_in_the_job_before() -> 
     assert "--no-build-isolation" in hashed[-1]
     assert {"--no-index", "--no-deps", "--no-build-isolation"} < set(ours) and ours[-1] == "."
     needs = {name: job.get("needs") for name, job in WORKFLOW["jobs"].items()}
-    assert needs == {"install": None, "dataset": "install", "train": "dataset", "leaderboard": "train"}
+    assert needs == {
+        "install": None,
+        "dataset": "install",
+        "status": "dataset",
+        "train": "dataset",
+        "leaderboard": "train",
+    }
 
 
 def test_each_action_is_a_commit_that_its_release_names() -> None:
@@ -307,8 +342,11 @@ def test_the_job_is_scheduled_with_what_it_needs(
     program, flag, text = asked["command"]
     assert (program, flag) == ("bash", "-c")
     subprocess.run(["bash", "-n", "-c", text], check=True)
-    found = options("monthly", after(text.rpartition("&& ")[2], "temporalwiki")[1:])
+    *_, monthly, status = text.split(" && ")
+    found = options("monthly", after(monthly, "temporalwiki")[1:])
     assert (found.wiki, found.repo, found.dumps) == ("enwiki", "ORG/temporalwiki", Path("/bucket/dumps"))
+    found = options("monthly", after(status, "temporalwiki")[1:])
+    assert (found.wiki, found.repo, found.status) == ("enwiki", "ORG/temporalwiki", True)
     assert "hf_secret" not in text
     out = capsys.readouterr().out
     assert "42" in out and "hf_secret" not in out
@@ -319,7 +357,7 @@ def test_the_job_installs_exact_files_and_its_installer_has_no_token(
 ) -> None:
     asked = schedule("ORG/temporalwiki", "--bucket", "ORG/dumps", "--release", RELEASE).call_args.kwargs
     assert asked["image"].startswith("python:3.11")  # for which the hashes are
-    install = asked["command"][2].rpartition(" && ")[0]
+    install = asked["command"][2].partition(" && ")[0]
     (tmp_path / "pip").write_text('#!/bin/bash\nprintf "%s\\n" "$*" "token=$HF_TOKEN"\ncat "${@: -1}"\n')
     (tmp_path / "pip").chmod(0o755)
     environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "HF_TOKEN": "hf_secret"}
