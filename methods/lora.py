@@ -21,7 +21,7 @@ from temporalwiki.base.options import option
 from temporalwiki.methods.architecture import is_encoder_decoder, seeded, stack, train_only_decoder
 from temporalwiki.methods.checkpoint import split_revision
 from temporalwiki.methods.expansion import unwrapped
-from temporalwiki.methods.method import Method, StateDict
+from temporalwiki.methods.method import Method, Model, Phase, StateDict
 
 # names of the query and value projections, after the number of their block
 _QUERY_VALUE = re.compile(r"\.\d+\.(?:.*\.)?(q_proj|v_proj|SelfAttention\.q|SelfAttention\.v|attn\.c_attn)$")
@@ -67,17 +67,17 @@ class LoRA(Method):
         if self.rank < 1 or not self.alpha > 0 or not 0 <= self.dropout < 1:
             raise UsageError(f"{type(self).__name__.lower()} needs rank >= 1, alpha > 0 and 0 <= dropout < 1")
 
-    def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PeftModel:
+    def prepare(self, model: Model, phase: Phase) -> PeftModel:
         """Add the phase's adapters, which change nothing at first."""
         if not isinstance(model, PeftModel):
-            model = self.adapted(unwrapped(model), seed)
-            extend_adapters(model, 0, 0, seed)
+            model = self.adapted(unwrapped(model), phase.seed)
+            extend_adapters(model, 0, 0, phase.seed)
             return model
         check_can_continue(model, dora=False)
         self._check_scale(model)
         train_adapters(model)
         fused = adapters(model)[0].fan_in_fan_out
-        extend_adapters(model, lora_config(model).r, 2 * self.rank if fused else self.rank, seed)
+        extend_adapters(model, lora_config(model).r, 2 * self.rank if fused else self.rank, phase.seed)
         return model
 
     def adapted(self, model: PreTrainedModel, seed: int, **options: Any) -> PeftModel:
@@ -111,7 +111,7 @@ class LoRA(Method):
         with seeded(seed):
             return get_peft_model(model, config)
 
-    def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
+    def save(self, model: Model, folder: Path, state_dict: StateDict | None = None) -> None:
         """Write a peft adapter."""
         more = {} if state_dict is None else {"state_dict": dict(state_dict)}
         model.save_pretrained(folder, save_embedding_layers=False, **more)

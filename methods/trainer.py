@@ -158,11 +158,9 @@ class ContinualMixin:
     the starting checkpoint. It counts once its last file is written, and only then are earlier ones removed.
     """
 
-    earlier: Sequence[int] = ()  # the steps of each earlier phase, for schedules that continue
-
-    def set_up(self: Any, options: TrainOptions, method: Method) -> None:
-        """Set the options and the method. Must be called once before training."""
-        self.options, self.method = options, method
+    def set_up(self: Any, options: TrainOptions, method: Method, earlier: Sequence[int] = ()) -> None:
+        """Set the options, the method, and the steps of each earlier phase. Must be called once before training."""
+        self.options, self.method, self.earlier = options, method, earlier
         self.extras: list[torch.Tensor] = []  # the method's own terms of the loss since the last log entry
         processes = self.args.world_size
         self.speed = Speed(
@@ -357,13 +355,16 @@ class ContinualTrainer(ContinualMixin, Trainer):
                 {"params": [p for name, p in trained if name in decayed], "weight_decay": self.args.weight_decay},
                 {"params": [p for name, p in trained if name not in decayed], "weight_decay": 0.0},
             ]
-            self.optimizer = self.method.optimizer(
+            made = self.method.optimizer(
                 [group for group in groups if group["params"]],
                 lr=self.args.learning_rate,
                 betas=(self.args.adam_beta1, self.args.adam_beta2),
                 eps=self.args.adam_epsilon,
             )
-        return self.optimizer or super().create_optimizer(model)
+            self.optimizer = made or super().create_optimizer(model)
+            plain = self.accelerator.unwrap_model(model)
+            self.optimizer.register_step_post_hook(lambda *_: self.method.after_step(plain))
+        return self.optimizer
 
     def _get_num_items_in_batch(self, batch_samples: list[Batch], device: torch.device) -> torch.Tensor:
         tokens = torch.stack([(batch["labels"] != -100).sum() for batch in batch_samples]).sum().to(device)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,7 +16,6 @@ import numpy as np
 from datasets.exceptions import DatasetsError
 from huggingface_hub import HfFileSystem
 from transformers import PreTrainedTokenizerBase, TrainingArguments
-from trl import SFTConfig
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
@@ -29,12 +27,9 @@ from temporalwiki.builders.loading import check_card, load_dataset, state_of
 from temporalwiki.builders.manifests import DataSource
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, mixes_documents
-from temporalwiki.methods.light_tuning import LightTuner, LightTuning, facts
-from temporalwiki.methods.light_tuning import check_columns as check_facts
-from temporalwiki.methods.method import Batch, Method
+from temporalwiki.methods.method import Batch, Method, Phase
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch, pack_dataset
-from temporalwiki.methods.packing import check_columns as check_texts
 from temporalwiki.methods.salient_spans import MaskedBatch, mask_dataset
 from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, example_order, training_arguments
 
@@ -85,11 +80,10 @@ def check_content(data: str, reads: Sequence[str], method: Method, options: Trai
 
     Reads no rows, so that a run that would fail ends at once.
     """
-    check_columns = check_facts if isinstance(method, LightTuning) else check_texts
     for config in reads:
         features = _builder(data, config).info.features
         if features is not None:
-            check_columns(list(features), f"{data}, {config}")
+            method.check_columns(list(features), f"{data}, {config}")
     finder(options.spans)
 
 
@@ -105,11 +99,8 @@ def read_training_data(
 
     Raises InputError for data without the needed columns or without text.
     """
-    if isinstance(method, LightTuning):
-        loaded = load(data, reads[0], None)
-        rows = facts(datasets.concatenate_datasets(list(loaded.values())), reads[0])
-        source = source_of(data, reads[0], loaded)
-        return TrainingData(rows, None, {"config": reads[0], "facts": len(rows)}, [source])
+    if (own := method.own_data(data, reads[0])) is not None:
+        return own
     _check_length(options, model, tokenizer)
     apart = not is_encoder_decoder(model) and mixes_documents(model)
     made = [_examples(data, config, options, model, tokenizer, apart) for config in reads]
@@ -166,13 +157,12 @@ def make_trainer(
     tokenizer: PreTrainedTokenizerBase,
     options: TrainOptions,
     precision: str,
-    folder: Path,
+    phase: Phase,
     name: str,
 ) -> Any:
-    """Return the trainer for ``training_data``, with a fixed data order and checkpoints in ``folder``.
+    """Return the trainer for ``training_data``, with a fixed data order and checkpoints in the phase's folder.
 
-    Raises InputError for a tokenizer that cannot pad, and UsageError if parameters would be sharded (FSDP, DeepSpeed)
-    and the model or method does not support it.
+    Raises InputError for a tokenizer that cannot pad.
     """
     if tokenizer.eos_token_id is None and tokenizer.pad_token_id is None:
         raise InputError(
@@ -182,26 +172,19 @@ def make_trainer(
     order = example_order(method, options, len(training_data.new), past)
     steps = len(order) // options.batch_size
     arguments: Callable[..., TrainingArguments] = partial(
-        training_arguments, options=options, precision=precision, folder=folder, steps=steps, name=name
+        training_arguments, options=options, precision=precision, folder=phase.folder, steps=steps, name=name
     )
-    if isinstance(method, LightTuning):
-        tuner = LightTuner(
-            model=model,
-            args=arguments(kind=SFTConfig, max_length=None, eos_token=tokenizer.eos_token),
-            train_dataset=training_data.new.select(order[order >= 0]),
-            processing_class=copy.deepcopy(tokenizer),  # SFTTrainer adds a padding token to it
-        )
-        tuner.set_up(options, method)
-        return tuner
+    own = method.own_trainer(model, training_data, order, tokenizer, arguments)
+    if own is not None:
+        own.set_up(options, method, phase.earlier)
+        return own
     masked = is_encoder_decoder(model)
     collate: Any = MaskedBatch.of(model, tokenizer) if masked else PackedBatch.of(tokenizer, options.sequence_length)
     examples = OrderedExamples(order, training_data.new, training_data.past)
     trainer = ContinualTrainer(
         model=model, args=arguments(kind=TrainingArguments), train_dataset=examples, data_collator=collate
     )
-    trainer.set_up(options, method)
-    if trainer.is_fsdp_enabled and (masked or options.optimizer == "adafactor"):
-        raise UsageError("FSDP cannot shard T5 (because of its shared embedding) or Adafactor's state: train with DDP")
+    trainer.set_up(options, method, phase.earlier)
 
     def sample_batches(wanted: int) -> list[Batch]:
         source = training_data.new if training_data.past is None else training_data.past
@@ -215,9 +198,7 @@ def make_trainer(
             batches.append({key: tensor.to(trainer.args.device) for key, tensor in batch.items()})
         return batches
 
-    trainer.extra_loss = method.extra_loss(model, sample_batches, folder)
-    if trainer.extra_loss is not None and (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
-        raise UsageError(f"{name}: its extra loss needs unsharded weights: train with DDP")
+    trainer.extra_loss = method.extra_loss(model, sample_batches, phase)
     return trainer
 
 

@@ -25,6 +25,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
 from temporalwiki.methods.checkpoint import load_model
+from temporalwiki.methods.method import Phase
 from temporalwiki.push_scripts.model import read_checkpoint
 
 import tiny_training
@@ -435,7 +436,7 @@ def test_an_adapter_of_a_revision_names_it_as_peft_does(
 ) -> None:
     commit = hub.commit("model", "ORG/base", model_files(shared / "llama"))
     method = find_method("lora")()
-    model = method.prepare(checkpoint.load_model(f"ORG/base@{commit}"), 0)
+    model = method.prepare(checkpoint.load_model(f"ORG/base@{commit}"), Phase())
     method.save(model, tmp_path / "lora")
     hub.commit("model", "ORG/base", model_files(trained("llama", "diff")))
     config = json.loads((tmp_path / "lora" / "adapter_config.json").read_text())
