@@ -31,6 +31,7 @@ METHODS = {
     "mix_review": Entry("MixReview", "Mix-Review", "mixes changes with old text, less each epoch"),
     "replay": Entry("Replay", "Replay", "adds the same share of old text to each batch"),
     "lora": Entry("LoRA", "LoRA", "trains low-rank adapters"),
+    "o_lora": Entry("OLoRA", "O-LoRA", "keeps new low-rank adapters orthogonal to earlier ones"),
     "dora": Entry("DoRA", "DoRA", "trains low-rank adapters and the size of each weight"),
     "k_adapter": Entry("KAdapter", "K-Adapter", "trains new layers next to the frozen model"),
     "modular": Entry("Modular", "Modular", "trains a small new encoder next to the frozen one"),

@@ -25,6 +25,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
 from temporalwiki.methods.checkpoint import load_model
+from temporalwiki.methods.lora import LoRA
 from temporalwiki.methods.method import Phase
 from temporalwiki.push_scripts.model import read_checkpoint
 
@@ -38,7 +39,8 @@ CASES = [
     *(("t5", method) for method in METHODS if find_method(method).unsupported_architecture != "encoder-decoder"),
     *(("gpt2", method) for method in ("diff", "lora", "dora", "k_adapter", "light_tuning")),  # what it has otherwise
 ]
-OF_PEFT, EXPANDED = ("lora", "dora"), ("k_adapter", "modular")
+OF_PEFT = tuple(name for name in METHODS if issubclass(find_method(name), LoRA))
+EXPANDED = ("k_adapter", "modular")
 
 # A program of somebody who has not seen this project: `base`, `folder` and `ids` in, `logits` out.
 PLAIN = "model = Auto.from_pretrained(folder)"
