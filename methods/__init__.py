@@ -37,6 +37,7 @@ METHODS = {
     "modular": Entry("Modular", "Modular", "trains a small new encoder next to the frozen one"),
     "ewc": Entry("EWC", "EWC", "protects the weights that old text needs"),
     "lwf": Entry("LwF", "LwF", "keeps its predictions close to the start model's"),
+    "osf": Entry("OSF", "OSF", "trains each matrix outside its strongest directions"),
     "merge": Entry("Merge", "Merge", "averages the trained and the start weights"),
     "light_tuning": Entry("LightTuning", "Light-tuning", "learns the form of the questions only"),
 }
