@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
 from safetensors.torch import load_file, save_file
 from torch import nn
 
@@ -15,6 +14,7 @@ from temporalwiki.base.errors import UsageError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import option
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, Model, Phase, StepShare
+from temporalwiki.methods.trainer import cross_entropy
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def fisher(model: Model, trained: dict[str, nn.Parameter], batches: list[Batch])
             example = {name: tensor[row : row + 1] for name, tensor in batch.items()}
             labels = example.pop("labels")
             logits = model(**example, use_cache=False).logits
-            loss = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
+            loss = cross_entropy(logits, labels)
             for (name, _), gradient in zip(
                 trained.items(), torch.autograd.grad(loss, list(trained.values()), allow_unused=True), strict=True
             ):

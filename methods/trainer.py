@@ -12,7 +12,8 @@ import errno
 import importlib.util
 import math
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -333,10 +334,16 @@ def rsqrt(step: int, steps: int, warmup: int, cooldown: int, earlier: int, first
     return math.sqrt(first / max(earlier + step, first)) * rise * fall
 
 
+def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return the sum of the cross entropy over the tokens that count, whose labels are not -100."""
+    return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
+
+
 class ContinualTrainer(ContinualMixin, Trainer):
     """The library's trainer with a method's optimizer and loss. The loss is a mean over the tokens of a step."""
 
     extra_loss: ExtraLoss | None = None
+    held_out: Callable[[], Iterable[Batch]] | None = None  # examples that are not trained on
     optimizer: torch.optim.Optimizer | None
     loss_is_scaled_for_ga = True  # else the library divides the loss again for some models (Gemma 3n and 4)
 
@@ -389,8 +396,7 @@ class ContinualTrainer(ContinualMixin, Trainer):
         share = StepShare(
             num_items_in_batch / self.accelerator.num_processes, 1 / self.args.gradient_accumulation_steps
         )
-        loss = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
-        loss = loss / share.tokens
+        loss = cross_entropy(logits, labels) / share.tokens
         if (balance := getattr(output, "aux_loss", None)) is not None:
             weight = self.accelerator.unwrap_model(model).config.get_text_config(decoder=True).router_aux_loss_coef
             loss = loss + weight * balance.to(loss.device) * share.fraction
@@ -408,7 +414,26 @@ class ContinualTrainer(ContinualMixin, Trainer):
             total = self.accelerator.gather(torch.stack(self.extras).sum()).mean().item()
             self.extras.clear()
             logs = {**logs, "extra_loss": total / steps}
+        step = self.state.global_step
+        if "loss" in logs and self.held_out and (step % self.args.save_steps == 0 or step == self.state.max_steps):
+            began = time.perf_counter()
+            logs = {**logs, "held_out_loss": self.held_out_loss(self.held_out())}
+            self.speed.since += time.perf_counter() - began  # no part of the speed of training
         super().log(logs, start_time)
+
+    @torch.no_grad()
+    def held_out_loss(self, batches: Iterable[Batch]) -> float:
+        """Return the mean cross entropy per token. All processes compute it, so that it depends on none of them."""
+        model, total, tokens = self.model_wrapped, 0.0, 0
+        model.eval()
+        for batch in batches:
+            inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+            with self.accelerator.autocast():
+                logits = model(**inputs, use_cache=False).logits
+            total += cross_entropy(logits, batch["labels"]).item()
+            tokens += int((batch["labels"] != -100).sum())
+        model.train()
+        return total / max(tokens, 1)
 
 
 class Display(TrainerCallback):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -45,6 +45,7 @@ class TrainingData:
     past: datasets.Dataset | None
     description: dict[str, Any]
     sources: list[DataSource]  # of the configs that were read
+    held_out: datasets.Dataset | None = None  # examples of new data that are not trained on
 
 
 def configs_to_read(
@@ -97,17 +98,44 @@ def read_training_data(
 ) -> TrainingData:
     """Return the examples of the configs ``reads``, new data first. Packed and masked examples are cached on the disk.
 
-    Raises InputError for data without the needed columns or without text.
+    Raises InputError for data without the needed columns or without text, and UsageError if it has too few articles to
+    hold some out.
     """
     if (own := method.own_data(data, reads[0])) is not None:
+        if options.held_out:
+            raise UsageError("--held-out: this method has examples of its own, and cannot hold out articles")
         return own
     _check_length(options, model, tokenizer)
     apart = not is_encoder_decoder(model) and mixes_documents(model)
-    made = [_examples(data, config, options, model, tokenizer, apart) for config in reads]
-    parts = zip(("new", "past"), reads, made, strict=False)
-    description = {part: {"config": config, **counts} for part, config, (_, counts, _) in parts}
-    sources = [source for *_, source in made]
-    return TrainingData(made[0][0], made[1][0] if made[1:] else None, description, sources)
+    rows = dict(zip(("new", "past"), (load(data, config, "train") for config in reads), strict=False))
+    sources = [source_of(data, config, of) for config, of in zip(reads, rows.values(), strict=True)]
+    of = {part: {"config": config, "of": rows[part]._fingerprint} for part, config in zip(rows, reads, strict=True)}
+    if options.held_out:
+        rows["new"], rows["held_out"] = _held_out(rows["new"], options.held_out, reads[0])
+        of["held_out"] = of["new"]
+    made, description = {}, {}
+    for part, articles in rows.items():
+        made[part], counts = _examples(articles, of[part]["config"], options, model, tokenizer, apart)
+        description[part] = of[part] | counts
+    return TrainingData(made["new"], made.get("past"), description, sources, made.get("held_out"))
+
+
+def _held_out(rows: datasets.Dataset, wanted: int, name: str) -> tuple[datasets.Dataset, datasets.Dataset]:
+    """Split off ``wanted`` articles; raise UsageError if none would be left.
+
+    They are those whose text has the lowest hashes, in this order. So they are the same for every method and seed, and
+    in whatever order the articles come.
+    """
+    if wanted >= len(rows):
+        raise UsageError(f"--held-out {wanted}: {name} has {len(rows):,} articles, and some must be trained on")
+    hashes = [hashlib.sha256((row["text"] or "").encode()).digest() for row in rows.select_columns(["text"])]
+    order = sorted(range(len(rows)), key=lambda at: (hashes[at], at))
+    parts = []
+    for what, chosen in (("trained on", sorted(order[wanted:])), ("held out", order[:wanted])):
+        part = rows.select(chosen)
+        part._fingerprint = fingerprint(rows._fingerprint, what, wanted)
+        parts.append(part)
+    return parts[0], parts[1]
 
 
 def config_names(data: str) -> list[str]:
@@ -186,18 +214,20 @@ def make_trainer(
     )
     trainer.set_up(options, method, phase.earlier)
 
+    def batches(source: datasets.Dataset, numbers: Iterable[int]) -> Iterator[Batch]:
+        at = iter(numbers)
+        while some := list(islice(at, trainer.args.per_device_train_batch_size)):
+            batch: Mapping[str, Any] = collate([source[number] for number in some])
+            yield {key: tensor.to(trainer.args.device) for key, tensor in batch.items()}
+
     def sample_batches(wanted: int) -> list[Batch]:
         source = training_data.new if training_data.past is None else training_data.past
         # evenly spaced, so that a small sample covers all of the data
         chosen = np.unique(np.linspace(0, len(source) - 1, min(wanted, len(source))).astype(int))
-        size = trainer.args.per_device_train_batch_size
-        at = iter(chosen.tolist())
-        batches: list[Batch] = []
-        while numbers := list(islice(at, size)):
-            batch: Mapping[str, Any] = collate([source[number] for number in numbers])
-            batches.append({key: tensor.to(trainer.args.device) for key, tensor in batch.items()})
-        return batches
+        return list(batches(source, chosen.tolist()))
 
+    if (held_out := training_data.held_out) is not None:
+        trainer.held_out = lambda: batches(held_out, range(len(held_out)))
     trainer.extra_loss = method.extra_loss(model, sample_batches, phase)
     return trainer
 
@@ -248,17 +278,19 @@ def _digest(file: str) -> str:
 
 
 def _examples(
-    data: str, config: str, options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase, apart: bool
-) -> tuple[datasets.Dataset, dict[str, Any], DataSource]:
-    """Return the examples of a config for the model (packed, or with masked spans for T5), their counts and source."""
-    rows = load(data, config, "train")
+    rows: datasets.Dataset,
+    config: str,
+    options: TrainOptions,
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    apart: bool,
+) -> tuple[datasets.Dataset, dict[str, Any]]:
+    """Return a config's articles as examples for the model (packed, or with masked spans for T5), and their counts."""
     cache = Path(datasets.config.HF_DATASETS_CACHE) / "temporalwiki-examples"
     if is_encoder_decoder(model):
         find, rate = finder(options.spans), options.mask_rate
-        made, counts = mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
-    else:
-        made, counts = pack_dataset(rows, config, tokenizer, options.sequence_length, cache, apart)
-    return made, {**counts, "of": rows._fingerprint}, source_of(data, config, rows)
+        return mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
+    return pack_dataset(rows, config, tokenizer, options.sequence_length, cache, apart)
 
 
 def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
