@@ -26,6 +26,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, Trainer, 
 from transformers.utils import logging
 
 from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods.method import Phase
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch
 from temporalwiki.methods.speed import peak, work
@@ -112,7 +113,7 @@ def ours(model: Any, method: Any, data: list[Any], collate: Any, options: TrainO
         )
         trainer.set_up(options, method)
         batches = [{n: t.to(arguments.device) for n, t in collate(data[:1]).items()}]
-        trainer.extra_loss = method.extra_loss(model, lambda n: batches, Path(folder))
+        trainer.extra_loss = method.extra_loss(model, lambda n: batches, Phase(folder=Path(folder)))
         clock = Clock()
         trainer.add_callback(clock)
         trainer.train()
@@ -191,7 +192,7 @@ def compare_methods(arguments: argparse.Namespace) -> None:
         method = find_method(name)()
         if not method.trains or method.unsupported_architecture == "decoder-only" or name in ("light_tuning", "full"):
             continue
-        model = method.prepare(_model(arguments), 0)
+        model = method.prepare(_model(arguments), Phase())
         _report(name, model, method, arguments, arguments.sequence_length, DOCUMENT)
         del model
 
@@ -202,7 +203,7 @@ def compare_packing(arguments: argparse.Namespace) -> None:
     diff = find_method("diff")()
     for length in (256, 512, 1024):
         for document in (DOCUMENT, length):
-            model = diff.prepare(_model(arguments), 0)
+            model = diff.prepare(_model(arguments), Phase())
             _report(f"{length} of {document}", model, diff, arguments, length, document)
             del model
 

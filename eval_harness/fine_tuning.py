@@ -22,6 +22,7 @@ from temporalwiki.eval_harness.cached_model import CachedModel, default_precisio
 from temporalwiki.eval_harness.scoring import encoder_inputs, sentinel_of
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.light_tuning import LightTuning
+from temporalwiki.methods.method import Phase
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
 from temporalwiki.methods.packing import IGNORED, Encoder, Ints
 from temporalwiki.methods.salient_spans import MaskedBatch
@@ -74,7 +75,7 @@ def _train(
     set_seed(options.seed)
     start = model.copied()
     method = LightTuning()  # also trains parameters that a method had frozen or wrapped
-    tuned = method.prepare(start.model, options.seed)
+    tuned = method.prepare(start.model, Phase(options.seed))
     inputs, labels = _tokens(tuned, start.tokenizer, examples)
     longest = max(len(read) + len(said) for read, said in zip(inputs, labels, strict=True))
     options = replace(options, micro_batch_size=max(1, _TOKENS // longest))

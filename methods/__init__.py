@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean
@@ -13,22 +13,33 @@ from temporalwiki.base.options import did_you_mean
 if TYPE_CHECKING:
     from temporalwiki.methods.method import Method
 
-# Module name -> class name. A module is imported only when its method is used, because torch takes seconds to import.
+
+class Entry(NamedTuple):
+    """A method: its class, its name as papers write it, and what it does in a few words."""
+
+    of: str
+    name: str
+    about: str
+
+
+# By the name of its module, which is imported only when the method is used, because torch takes seconds to import.
 METHODS = {
-    "initial": "Initial",
-    "full": "Full",
-    "diff": "Diff",
-    "recadam": "RecAdam",
-    "mix_review": "MixReview",
-    "replay": "Replay",
-    "lora": "LoRA",
-    "dora": "DoRA",
-    "k_adapter": "KAdapter",
-    "modular": "Modular",
-    "ewc": "EWC",
-    "lwf": "LwF",
-    "merge": "Merge",
-    "light_tuning": "LightTuning",
+    "initial": Entry("Initial", "Start model", "before any training"),
+    "full": Entry("Full", "Full", "trains on the whole new snapshot"),
+    "diff": Entry("Diff", "Diff", "trains on the changes only"),
+    "recadam": Entry("RecAdam", "RecAdam", "is pulled back to its start weights"),
+    "mix_review": Entry("MixReview", "Mix-Review", "mixes changes with old text, less each epoch"),
+    "replay": Entry("Replay", "Replay", "adds the same share of old text to each batch"),
+    "lora": Entry("LoRA", "LoRA", "trains low-rank adapters"),
+    "o_lora": Entry("OLoRA", "O-LoRA", "keeps new low-rank adapters orthogonal to earlier ones"),
+    "dora": Entry("DoRA", "DoRA", "trains low-rank adapters and the size of each weight"),
+    "k_adapter": Entry("KAdapter", "K-Adapter", "trains new layers next to the frozen model"),
+    "modular": Entry("Modular", "Modular", "trains a small new encoder next to the frozen one"),
+    "ewc": Entry("EWC", "EWC", "protects the weights that old text needs"),
+    "lwf": Entry("LwF", "LwF", "keeps its predictions close to the start model's"),
+    "osf": Entry("OSF", "OSF", "trains each matrix outside its strongest directions"),
+    "merge": Entry("Merge", "Merge", "averages the trained and the start weights"),
+    "light_tuning": Entry("LightTuning", "Light-tuning", "learns the form of the questions only"),
 }
 
 
@@ -53,5 +64,5 @@ def find_method(name: str) -> type[Method]:
         raise UsageError(f"no method {name!r}{near}; there are {', '.join(METHODS)}")
     with needs("train"):
         module = importlib.import_module(f"temporalwiki.methods.{name}")
-    method: type[Method] = getattr(module, METHODS[name])
+    method: type[Method] = getattr(module, METHODS[name].of)
     return method

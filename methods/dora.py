@@ -7,13 +7,12 @@ from pathlib import Path
 
 from peft import PeftModel
 from safetensors.torch import load_file, save_file
-from transformers import PreTrainedModel
 
 from temporalwiki.base.files import whole_file
 from temporalwiki.methods.checkpoint import ADAPTER_WEIGHTS
 from temporalwiki.methods.expansion import unwrapped
 from temporalwiki.methods.lora import LoRA, check_can_continue, extend_adapters, train_adapters
-from temporalwiki.methods.method import StateDict
+from temporalwiki.methods.method import Model, Phase, StateDict
 
 _MAGNITUDE = ".lora_magnitude_vector"
 
@@ -26,17 +25,18 @@ class DoRA(LoRA):
     freeze earlier adapters and add new ones. On GPT-2 it also trains the magnitudes of the key.
     """
 
-    def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PeftModel:
+    def prepare(self, model: Model, phase: Phase) -> PeftModel:
         """Add adapters, or continue to train the adapters of an earlier phase."""
         if isinstance(model, PeftModel):
             check_can_continue(model, dora=True)
+            self._check_target(model)
         else:
-            model = self.adapted(unwrapped(model), seed, use_dora=True)
+            model = self.adapted(unwrapped(model), phase.seed, use_dora=True)
         train_adapters(model)
-        extend_adapters(model, 0, 0, seed)
+        extend_adapters(model, 0, 0, phase.seed)
         return model
 
-    def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
+    def save(self, model: Model, folder: Path, state_dict: StateDict | None = None) -> None:
         """Write a peft adapter."""
         super().save(model, folder, state_dict)
         # peft omits ".weight" from the names of magnitudes. transformers 5.23 needs it: without it, it silently loads

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
 import torch
-import torch.nn.functional as F
-from peft import PeftModel
 from safetensors.torch import load_file, save_file
 from torch import nn
-from transformers import PreTrainedModel
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import option
-from temporalwiki.methods.method import Batch, ExtraLoss, Method, StepShare
+from temporalwiki.methods.method import Batch, ExtraLoss, Method, Model, Phase, StepShare
+from temporalwiki.methods.trainer import cross_entropy
 
 
 @dataclass(frozen=True)
@@ -30,6 +27,7 @@ class EWC(Method):
     """
 
     needs_past: ClassVar[bool] = True
+    shardable: ClassVar[bool] = False
 
     penalty: float = option(10.0, "weight of the past relative to the new data")
     fisher_examples: int = option(256, "past examples from which the Fisher information is estimated")
@@ -39,12 +37,10 @@ class EWC(Method):
         if self.penalty < 0 or self.fisher_examples < 1:
             raise UsageError("ewc needs penalty >= 0 and at least one example for the Fisher information")
 
-    def extra_loss(
-        self, model: PreTrainedModel | PeftModel, examples: Callable[[int], list[Batch]], folder: Path
-    ) -> ExtraLoss:
-        """Return the function for the penalty. F is read from ``folder`` if an interrupted run left it there."""
+    def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss:
+        """Return the function for the penalty. An interrupted run left F in the phase's folder."""
         trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        saved = folder / "fisher.safetensors"
+        saved = phase.folder / "fisher.safetensors"
         if saved.is_file():
             tensors = load_file(saved)
             # in the order of the first run: sums of floats depend on it
@@ -63,9 +59,7 @@ class EWC(Method):
         return penalty
 
 
-def fisher(
-    model: PreTrainedModel | PeftModel, trained: dict[str, nn.Parameter], batches: list[Batch]
-) -> dict[str, torch.Tensor]:
+def fisher(model: Model, trained: dict[str, nn.Parameter], batches: list[Batch]) -> dict[str, torch.Tensor]:
     """Return the diagonal of the empirical Fisher information per token of each parameter in ``trained``."""
     information = {name: torch.zeros_like(p) for name, p in trained.items()}
     tokens = 0
@@ -76,7 +70,7 @@ def fisher(
             example = {name: tensor[row : row + 1] for name, tensor in batch.items()}
             labels = example.pop("labels")
             logits = model(**example, use_cache=False).logits
-            loss = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
+            loss = cross_entropy(logits, labels)
             for (name, _), gradient in zip(
                 trained.items(), torch.autograd.grad(loss, list(trained.values()), allow_unused=True), strict=True
             ):

@@ -5,10 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from peft import PeftModel
-from transformers import PreTrainedModel
-
-from temporalwiki.methods.method import Method
+from temporalwiki.methods.method import Method, Model, Phase
 
 
 @dataclass(frozen=True)
@@ -17,7 +14,7 @@ class Initial(Method):
 
     trains: ClassVar[bool] = False
 
-    def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel | PeftModel:
+    def prepare(self, model: Model, phase: Phase) -> Model:
         """Freeze all parameters."""
         model.requires_grad_(False)
         return model

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Literal, cast
 
 import msgspec
 import torch
-from peft import PeftModel
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
@@ -34,7 +33,7 @@ from temporalwiki.methods.expansion import (
     set_expansion,
     to_expand,
 )
-from temporalwiki.methods.method import Method
+from temporalwiki.methods.method import Method, Model, Phase
 
 NAME: Literal["k_adapter"] = "k_adapter"
 _DEEP = 14  # layers that a model needs for the positions in the papers
@@ -88,7 +87,7 @@ class KAdapter(Method):
             return (max(1, n_layers // 2),)
         return tuple(1 + i * (top - 1) // (self.k - 1) for i in range(self.k))
 
-    def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel:
+    def prepare(self, model: Model, phase: Phase) -> PreTrainedModel:
         """Add the phase's new layers and freeze the rest, except T5's decoder.
 
         Raises InputError for a model with too few layers, an unknown layout, layers of another method, or, with
@@ -96,21 +95,21 @@ class KAdapter(Method):
         """
         model, expansion = to_expand(model, NAME)
         positions = self.positions(expansion.layers)
-        phase = {"k": self.k, "layers": positions, "scale": self.scale, "gate": self.gate}
+        added = {"k": self.k, "layers": positions, "scale": self.scale, "gate": self.gate}
         if is_encoder_decoder(model):
             train_only_decoder(model)
         else:
             model.requires_grad_(False)
         adapter = getattr(model, NAME, None) or AdapterLayers()
         if self.once and expansion.phases:
-            if (there := {**expansion.phases[-1], "layers": tuple(expansion.phases[-1]["layers"])}) != phase:
-                raise InputError(f"k_adapter: --once trains the layers that are there, with {there}, not {phase}")
+            if (there := {**expansion.phases[-1], "layers": tuple(expansion.phases[-1]["layers"])}) != added:
+                raise InputError(f"k_adapter: --once trains the layers that are there, with {there}, not {added}")
             adapter.parts()[-1].requires_grad_(True).train(model.training)
             set_expansion(model, expansion)
             return model
-        adapter.append(self, positions, model, seed)
+        adapter.append(self, positions, model, phase.seed)
         _register(model, adapter)
-        set_expansion(model, expansion, phase)
+        set_expansion(model, expansion, added)
         return model
 
 
@@ -145,7 +144,7 @@ class _PhaseOptions(msgspec.Struct, forbid_unknown_fields=True):
     gate: bool
 
 
-class Phase(nn.Module):
+class PhaseLayers(nn.Module):
     """The new layers of one phase."""
 
     gate: nn.Parameter | None  # replaces the scale
@@ -189,9 +188,9 @@ class AdapterLayers(nn.Module):
         self.hooked: set[int] = set()
         self.calls: Calls = {}  # in the current forward pass
 
-    def parts(self) -> list[Phase]:
+    def parts(self) -> list[PhaseLayers]:
         """Return the phases, oldest first."""
-        return cast("list[Phase]", list(self.phases))
+        return cast("list[PhaseLayers]", list(self.phases))
 
     def append(self, options: KAdapter, positions: tuple[int, ...], model: PreTrainedModel, seed: int) -> None:
         """Freeze the earlier phases and add a new one, initialised by the model's own rule and ``seed``."""
@@ -199,7 +198,7 @@ class AdapterLayers(nn.Module):
         own = stack(model)
         first_slot = len(own.layers) + sum(len(phase.slots) for phase in self.parts())
         layers, norm = _unfilled(own, positions)
-        phase = Phase(layers, norm, positions, options.scale, first_slot)
+        phase = PhaseLayers(layers, norm, positions, options.scale, first_slot)
         like = next(own.final_norm.parameters())
         if not like.is_meta:
             # always on the CPU, so that a seed gives the same weights on every device

@@ -18,6 +18,10 @@ def draw(log: list[dict[str, Any]], title: str, path: Path) -> None:
     if any("extra_loss" in line for line in log):
         text = [line["loss"] - line.get("extra_loss", 0) for line in log]
         axes.plot(steps, text, color="tab:blue", linestyle="--", label="loss without the method's own term")
+    held_out = [(line["step"], line["held_out_loss"]) for line in log if "held_out_loss" in line]
+    if held_out:
+        axes.plot(*zip(*held_out, strict=True), color="tab:green", marker="o", label="loss of held-out articles")
+    if len(axes.lines) > 1:
         axes.legend()
     axes.set(title=title, xlabel="step", ylabel="loss (nats a token)")
     axes.grid(alpha=0.3)

@@ -5,18 +5,16 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from peft import PeftModel
 from torch import nn
 from torch.utils.checkpoint import checkpoint
-from transformers import PreTrainedModel
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
-from temporalwiki.methods.method import Batch, ExtraLoss, Method, StepShare
+from temporalwiki.methods.method import Batch, ExtraLoss, Method, Model, Phase, StepShare
 
 _TOKENS_AT_ONCE = 1024  # bounds memory: two distributions over the vocabulary for each token
 
@@ -28,6 +26,8 @@ class LwF(Method):
     loss + weight * T^2 * KL(p_teacher || p_student), both at temperature T, averaged over the same tokens as the loss.
     """
 
+    shardable: ClassVar[bool] = False
+
     weight: float = option(1.0, "weight of the distillation relative to the loss")
     temperature: float = option(2.0, "temperature that softens both distributions")
 
@@ -36,9 +36,7 @@ class LwF(Method):
         if self.weight < 0 or not self.temperature > 0:
             raise UsageError(f"lwf needs weight >= 0 and temperature > 0, not {self.weight:g}, {self.temperature:g}")
 
-    def extra_loss(
-        self, model: PreTrainedModel | PeftModel, examples: Callable[[int], list[Batch]], folder: Path
-    ) -> ExtraLoss:
+    def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss:
         """Return the function for the distillation term. The teacher is a frozen copy of the starting checkpoint."""
         teacher = copy.deepcopy(model).eval().requires_grad_(False)
 

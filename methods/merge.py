@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
 
 import torch
 from peft import PeftModel
 from peft.utils.merge_utils import ties
-from transformers import PreTrainedModel
 
-from temporalwiki.base.errors import UsageError
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import did_you_mean, option
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.expansion import unwrapped
 from temporalwiki.methods.lora import LoRA, check_can_continue, extend_adapters, train_adapters
-from temporalwiki.methods.method import Method, StateDict
+from temporalwiki.methods.method import Method, Model, Phase, StateDict
 
 HOW = ("average", "ties")
 
@@ -35,8 +33,6 @@ class Merge(Method):
     as peft merges adapters; their base is 0.
     """
 
-    needs_start_weights: ClassVar[bool] = True
-
     weight: float = option(0.5, "weight of the trained parameters")
     how: str = option("average", "average or ties", HOW)
     density: float = option(0.2, "ties: share of the entries of an update that is kept")
@@ -51,42 +47,56 @@ class Merge(Method):
         if not 0 < self.density < 1 or self.rank < 0:
             raise UsageError("merge needs a density between 0 and 1, and a rank of at least 0")
 
-    @property
-    def needs_base_weights(self) -> bool:
-        """Whether ``finish`` reads the weights of the model that the first phase started from."""
-        return self.how == "ties" and not self.rank
-
-    def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel | PeftModel:
+    def prepare(self, model: Model, phase: Phase) -> Model:
         """Make all parameters trainable, or add an adapter, or continue to train the adapter of an earlier phase.
 
-        Raises UsageError for an adapter of an encoder-decoder model.
+        Raises UsageError for an adapter of an encoder-decoder model, and InputError if TIES lacks its base.
         """
         if not self.rank:
-            return super().prepare(model, seed)
+            model = super().prepare(model, phase)
+            self._base(model, phase)  # better now than after the training
+            return model
         if is_encoder_decoder(model):
             raise UsageError("merge: adapters of an encoder-decoder model are trained with its decoder; use rank 0")
         if isinstance(model, PeftModel):
             check_can_continue(model, dora=False)
         else:
-            model = LoRA(rank=self.rank).adapted(unwrapped(model), seed)
+            model = LoRA(rank=self.rank).adapted(unwrapped(model), phase.seed)
         train_adapters(model)
-        extend_adapters(model, 0, 0, seed)
+        extend_adapters(model, 0, 0, phase.seed)
         return model
 
     @torch.no_grad()
-    def finish(self, trained: StateDict, start: StateDict, base: StateDict | None = None) -> None:
+    def finish(self, trained: StateDict, phase: Phase) -> None:
         """Merge the trained weights with the starting ones, in place."""
-        for name, before in start.items():
-            after = trained[name]
-            before = before.to(after.device)
-            if self.how == "average":
-                after.copy_(torch.lerp(before, after, self.weight))
-                continue
-            origin = torch.zeros_like(before) if base is None else base[name].to(before)
-            weights = torch.tensor([2 * (1 - self.weight), 2 * self.weight]).to(before)
-            after.copy_(origin + ties([before - origin, after - origin], weights, self.density))
+        start = self.prepare(phase.previous(), phase)
+        base = self._base(start, phase)
+        for name, before in start.named_parameters():
+            if before.requires_grad:
+                after = trained[name]
+                origin = base[name].to(after.device) if base else None
+                after.copy_(self.merged(before.to(after.device), after, origin))
 
-    def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
+    def merged(self, before: torch.Tensor, after: torch.Tensor, base: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the merge of a weight ``before`` and ``after`` the training. TIES without a ``base`` starts at 0."""
+        if self.how == "average":
+            return torch.lerp(before, after, self.weight)
+        base = torch.zeros_like(before) if base is None else base
+        weights = torch.tensor([2 * (1 - self.weight), 2 * self.weight]).to(before)
+        updates: torch.Tensor = ties([before - base, after - base], weights, self.density)
+        return base + updates
+
+    def _base(self, model: Model, phase: Phase) -> StateDict:
+        """Return the weights of the base of TIES, else none; raise InputError if they do not fit the ``model``."""
+        if self.how == "average" or self.rank:
+            return {}
+        base = dict((unwrapped(phase.base()) if phase.index else model).named_parameters())
+        for name, weight in model.named_parameters():
+            if name not in base or base[name].shape != weight.shape:
+                raise InputError(f"merge: the model before the first phase has no {name} of the checkpoint's shape")
+        return base
+
+    def save(self, model: Model, folder: Path, state_dict: StateDict | None = None) -> None:
         """Write the model, or a peft adapter."""
         if isinstance(model, PeftModel):
             LoRA().save(model, folder, state_dict)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 import torch
@@ -15,7 +15,12 @@ from transformers import PreTrainedModel
 
 from temporalwiki.methods.architecture import train_text
 from temporalwiki.methods.expansion import expansion_of, unwrapped, write_expansion
+from temporalwiki.methods.packing import check_columns
 
+if TYPE_CHECKING:
+    from temporalwiki.methods.training_data import TrainingData
+
+Model: TypeAlias = PreTrainedModel | PeftModel
 Batch = Mapping[str, torch.Tensor]
 StateDict = Mapping[str, torch.Tensor]
 
@@ -32,6 +37,22 @@ class StepShare:
 ExtraLoss = Callable[[nn.Module, Batch, torch.Tensor, StepShare], torch.Tensor]
 
 
+def _not_on_disk() -> Model:
+    raise TypeError("this phase has no checkpoint to load")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Where a phase starts. Without arguments, it is the first one of a model in memory."""
+
+    seed: int = 0
+    folder: Path = Path()  # keeps what a resumed run needs
+    index: int = 0  # number of phases of the same method right before this one
+    earlier: tuple[int, ...] = ()  # the optimizer steps of each phase before, of any method
+    previous: Callable[[], Model] = _not_on_disk  # loads the starting checkpoint, as it is before ``prepare``
+    base: Callable[[], Model] = _not_on_disk  # loads the model that the first of the ``index`` phases started from
+
+
 @dataclass(frozen=True)
 class Method:
     """Plain continual pretraining of all parameters. A method overrides the parts that it changes.
@@ -44,10 +65,10 @@ class Method:
     needs_past: ClassVar[bool] = False  # whether the method reads past data, too
     trains: ClassVar[bool] = True
     gradients_through_base: ClassVar[bool] = True  # whether gradients flow back through frozen layers
-    needs_start_weights: ClassVar[bool] = False  # whether ``finish`` reads the weights of the starting checkpoint
+    shardable: ClassVar[bool] = True  # whether its extra loss and hooks work on weights sharded by FSDP or DeepSpeed
     unsupported_architecture: ClassVar[str] = ""  # "encoder-decoder", "decoder-only" or "" (it supports both)
 
-    def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel | PeftModel:
+    def prepare(self, model: Model, phase: Phase) -> Model:
         """Return the model, with gradients required for exactly the parameters that this phase trains.
 
         ``model`` is the phase's starting checkpoint, which may be the result of an earlier phase.
@@ -55,6 +76,24 @@ class Method:
         model = unwrapped(model)
         train_text(model)
         return model
+
+    def check_columns(self, columns: Collection[str], name: str) -> None:
+        """Raise InputError if ``columns``, the columns of config ``name``, lack one that the method reads."""
+        check_columns(columns, name)
+
+    def own_data(self, data: str, config: str) -> TrainingData | None:
+        """Return the method's own examples of a config, or None to train on its text."""
+        return None
+
+    def own_trainer(
+        self, model: Model, data: TrainingData, order: np.ndarray, tokenizer: Any, arguments: Callable[..., Any]
+    ) -> Any:
+        """Return the method's own trainer, or None for the trainer of all methods.
+
+        It inherits from ``ContinualMixin``, reads the examples of ``data`` in this ``order`` (see ``example_order``),
+        and takes the arguments that ``arguments(kind=CLASS, ...)`` makes.
+        """
+        return None
 
     def epoch(self, epoch: int, new: int, past: int, draw: np.random.Generator) -> np.ndarray:
         """Return the order of the examples in epoch ``epoch``.
@@ -68,29 +107,21 @@ class Method:
         """Return the method's own optimizer for the parameter ``groups``, or None to use the one in the options."""
         return None
 
-    def extra_loss(
-        self, model: PreTrainedModel | PeftModel, examples: Callable[[int], list[Batch]], folder: Path
-    ) -> ExtraLoss | None:
+    def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss | None:
         """Return a function for a term to add to the loss, or None. Called before the first step of training.
 
         ``examples(n)`` returns up to n examples of the past data, in micro-batches (of the new data for methods that
-        read no past data). ``folder`` keeps what a resumed run needs.
+        read no past data).
         """
         return None
 
-    @property
-    def needs_base_weights(self) -> bool:
-        """Whether ``finish`` reads the weights of the model that the first phase of this method started from."""
-        return False
+    def after_step(self, model: Model) -> None:
+        """Change the weights after an optimizer step."""
 
-    def finish(self, trained: StateDict, start: StateDict, base: StateDict | None = None) -> None:
-        """Change the trained weights in place before they are saved.
+    def finish(self, trained: StateDict, phase: Phase) -> None:
+        """Change the trained weights in place before they are saved."""
 
-        ``start`` holds their values before training. ``base`` holds those of the model that the first phase of this
-        method started from. Each is empty or None if the method does not need it.
-        """
-
-    def save(self, model: PreTrainedModel | PeftModel, folder: Path, state_dict: StateDict | None = None) -> None:
+    def save(self, model: Model, folder: Path, state_dict: StateDict | None = None) -> None:
         """Write the model to ``folder`` as safetensors.
 
         ``state_dict`` holds its weights if they were sharded. For a model with built-in layers (K-Adapter, Modular)

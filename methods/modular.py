@@ -16,7 +16,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import torch
 from huggingface_hub.errors import StrictDataclassError
-from peft import PeftModel
 from torch import nn
 from transformers import PreTrainedConfig, PreTrainedModel, T5Config, T5EncoderModel
 from transformers.activations import ACT2FN
@@ -36,7 +35,7 @@ from temporalwiki.methods.expansion import (
     set_expansion,
     to_expand,
 )
-from temporalwiki.methods.method import Method
+from temporalwiki.methods.method import Method, Model, Phase
 
 NAME: Literal["modular"] = "modular"
 
@@ -90,7 +89,7 @@ class Modular(Method):
         if not (self.scale > 0 and math.isfinite(self.scale)):
             raise UsageError(f"modular needs scale > 0, not {self.scale:g}")
 
-    def prepare(self, model: PreTrainedModel | PeftModel, seed: int) -> PreTrainedModel:
+    def prepare(self, model: Model, phase: Phase) -> PreTrainedModel:
         """Add the phase's small encoder; this phase trains it and the decoder.
 
         Raises InputError for a model that is not a T5 or has layers of another method, and if ``small`` is not a T5
@@ -98,7 +97,7 @@ class Modular(Method):
         """
         model, expansion = to_expand(model, NAME)
         _check_t5(model)
-        with seeded(seed + len(expansion.phases)):
+        with seeded(phase.seed + len(expansion.phases)):
             encoder = self._small_encoder(model)
         train_only_decoder(model)
         _register(model, [*_small_encoders(model), encoder])

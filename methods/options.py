@@ -20,6 +20,7 @@ class TrainOptions:
     batch_size: int = option(64, "sequences per optimizer step, over all processes")
     micro_batch_size: int = option(8, "most sequences on a device at once; their gradients are accumulated")
     sequence_length: int = option(512, "tokens per sequence")
+    held_out: int | None = option(None, "articles to leave out of the training; the log then has their loss")
     epochs: int = option(1, "passes over the new data")
     max_steps: int | None = option(None, "stop after this many optimizer steps; repeat the data until then")
     learning_rate: float = option(1e-4, "highest learning rate")
@@ -47,6 +48,8 @@ class TrainOptions:
             raise UsageError("sequence_length must be at least 2: the model predicts a token from earlier ones")
         if self.max_steps is not None and self.max_steps < 1:
             raise UsageError(f"max_steps must be at least 1, not {self.max_steps}")
+        if self.held_out is not None and self.held_out < 1:
+            raise UsageError(f"held_out must be at least 1, not {self.held_out}")
         if not self.learning_rate > 0:
             raise UsageError(f"learning_rate must be above 0, not {self.learning_rate:g}")
         if not 0 <= self.warmup_ratio < 1 or not 0 < self.mask_rate < 1:

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,9 @@ from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
-from temporalwiki.methods.method import Method, StateDict
+from temporalwiki.methods.method import Method, Phase
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
-from temporalwiki.methods.processes import processes
+from temporalwiki.methods.processes import processes, sharding
 from temporalwiki.methods.trainer import last_complete, no_space_left
 from temporalwiki.methods.training_data import (
     check_content,
@@ -97,6 +98,7 @@ def _check_data(phases: list[Run]) -> dict[str, list[str]]:
 
     This is cheap, so it comes first: a typo costs neither the download of the model nor an earlier phase.
     """
+    _check_sharding(phases[0])
     available, reads = config_names(phases[0].data), {}
     for run in phases:
         reads[run.config] = configs_to_read(
@@ -104,6 +106,14 @@ def _check_data(phases: list[Run]) -> dict[str, list[str]]:
         )
         check_content(run.data, reads[run.config], run.method, run.options)
     return reads
+
+
+def _check_sharding(run: Run) -> None:
+    """Raise UsageError if parameters would be sharded and the method or the optimizer does not support it."""
+    if (how := sharding()) and not run.method.shardable:
+        raise UsageError(f"{run.name}: needs unsharded weights, which {how} does not give: train with DDP")
+    if how == "FSDP" and run.options.optimizer == "adafactor":
+        raise UsageError("FSDP cannot shard the state of adafactor: train with DDP")
 
 
 def _phase(run: Run, reads: list[str]) -> dict[str, Any]:
@@ -168,10 +178,14 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     kind = "encoder-decoder" if is_encoder_decoder(start.model) else "decoder-only"
     if method.unsupported_architecture == kind:
         raise UsageError(f"{run.name} does not support {run.model}, which is {kind}")
-    model = method.prepare(start.model, options.seed)
+    if sharding() == "FSDP" and is_encoder_decoder(start.model):
+        raise UsageError(f"{run.name}: FSDP cannot shard T5, because of its shared embedding: train with DDP")
+    inherited = _inherited(reference, on_test(reads))
+    phase = _phase_of(run, reference, tuple(inherited.get("earlier_steps", ())))
+    model = method.prepare(start.model, phase)
     manifest: dict[str, Any] = {
         "run": identity,
-        **_inherited(reference, on_test(reads)),
+        **inherited,
         "architecture": kind,
         "parameters": {"trainable": trainable(model), "total": total(model)},
         "versions": {name: version(name) for name in ("temporalwiki", "torch", "transformers", "accelerate", "peft")},
@@ -191,17 +205,12 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     if "one_document_a_row" in training_data.description.get("new", {}):
         model_type = start.model.config.model_type
         _say(state, f"{model_type}: documents of one row would see each other, so each row holds one document")
-    folder = run.output / _CHECKPOINTS
     if state.is_main_process:
         _describe(run.output, {"run": identity, "data": training_data.description})
     state.wait_for_everyone()
     name = f"{run.name} {run.config}"
-    trainer = make_trainer(model, method, training_data, start.tokenizer, options, precision, folder, name)
-    trainer.earlier = manifest.get("earlier_steps", ())
-    trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-    before = {name: p.detach().cpu().clone() for name, p in trained.items()} if method.needs_start_weights else {}
-    base = _base_weights(run.name, reference, before) if method.needs_base_weights else None
-    last = last_complete(folder)
+    trainer = make_trainer(model, method, training_data, start.tokenizer, options, precision, phase, name)
+    last = last_complete(phase.folder)
     if last is not None:
         _say(state, f"{run.output}: continuing from step {last.name.split('-')[1]} of {trainer.args.max_steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
@@ -228,30 +237,29 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     }
 
     def write(folder: Path) -> None:
-        method.finish(weights or {n: p for n, p in model.named_parameters() if p.requires_grad}, before, base)
+        method.finish(weights or {n: p for n, p in model.named_parameters() if p.requires_grad}, phase)
         method.save(model, folder, weights)
         draw(log, f"{run.name} on {run.config}", folder / "loss.png")
 
     return _save(run, manifest, write, start.tokenizer, state)
 
 
-def _base_weights(name: str, reference: str, start: StateDict) -> StateDict:
-    """Return the weights of the model that the first phase of method ``name`` started from.
-
-    ``start`` holds the weights of ``reference``, the last of these phases. Raises InputError if that model is gone, or
-    has other weights.
-    """
-    first, seen = reference, set[str]()
-    while first not in seen and (phase := checkpoint.training_of(first)) and phase.run.method == name:
-        seen.add(first)
-        first = phase.run.model
-    if first == reference:
-        return start
-    named = dict(checkpoint.load_model(first).named_parameters())
-    for weight, value in start.items():
-        if weight not in named or named[weight].shape != value.shape:
-            raise InputError(f"{first}: {reference} was trained from it, but it has no {weight} of that shape")
-    return {weight: named[weight].detach() for weight in start}
+def _phase_of(run: Run, reference: str, earlier: tuple[int, ...]) -> Phase:
+    """Return the phase that starts from the checkpoint ``reference``, after phases of ``earlier`` steps."""
+    phases = [reference]  # the checkpoints that phases of this method started from, newest first
+    while (before := checkpoint.training_of(phases[-1])) and before.run.method == run.name:
+        if before.run.model in phases:
+            break
+        phases.append(before.run.model)
+    previous = run.load or partial(checkpoint.load, reference)
+    return Phase(
+        seed=run.options.seed,
+        folder=run.output / _CHECKPOINTS,
+        index=len(phases) - 1,
+        earlier=earlier,
+        previous=lambda: previous().model,
+        base=lambda: checkpoint.load_model(phases[-1]) if phases[1:] else previous().model,
+    )
 
 
 def _inherited(reference: str, on_test: list[str]) -> dict[str, Any]:

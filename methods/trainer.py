@@ -12,7 +12,8 @@ import errno
 import importlib.util
 import math
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -158,11 +159,9 @@ class ContinualMixin:
     the starting checkpoint. It counts once its last file is written, and only then are earlier ones removed.
     """
 
-    earlier: Sequence[int] = ()  # the steps of each earlier phase, for schedules that continue
-
-    def set_up(self: Any, options: TrainOptions, method: Method) -> None:
-        """Set the options and the method. Must be called once before training."""
-        self.options, self.method = options, method
+    def set_up(self: Any, options: TrainOptions, method: Method, earlier: Sequence[int] = ()) -> None:
+        """Set the options, the method, and the steps of each earlier phase. Must be called once before training."""
+        self.options, self.method, self.earlier = options, method, earlier
         self.extras: list[torch.Tensor] = []  # the method's own terms of the loss since the last log entry
         processes = self.args.world_size
         self.speed = Speed(
@@ -335,10 +334,16 @@ def rsqrt(step: int, steps: int, warmup: int, cooldown: int, earlier: int, first
     return math.sqrt(first / max(earlier + step, first)) * rise * fall
 
 
+def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """Return the sum of the cross entropy over the tokens that count, whose labels are not -100."""
+    return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
+
+
 class ContinualTrainer(ContinualMixin, Trainer):
     """The library's trainer with a method's optimizer and loss. The loss is a mean over the tokens of a step."""
 
     extra_loss: ExtraLoss | None = None
+    held_out: Callable[[], Iterable[Batch]] | None = None  # examples that are not trained on
     optimizer: torch.optim.Optimizer | None
     loss_is_scaled_for_ga = True  # else the library divides the loss again for some models (Gemma 3n and 4)
 
@@ -357,13 +362,16 @@ class ContinualTrainer(ContinualMixin, Trainer):
                 {"params": [p for name, p in trained if name in decayed], "weight_decay": self.args.weight_decay},
                 {"params": [p for name, p in trained if name not in decayed], "weight_decay": 0.0},
             ]
-            self.optimizer = self.method.optimizer(
+            made = self.method.optimizer(
                 [group for group in groups if group["params"]],
                 lr=self.args.learning_rate,
                 betas=(self.args.adam_beta1, self.args.adam_beta2),
                 eps=self.args.adam_epsilon,
             )
-        return self.optimizer or super().create_optimizer(model)
+            self.optimizer = made or super().create_optimizer(model)
+            plain = self.accelerator.unwrap_model(model)
+            self.optimizer.register_step_post_hook(lambda *_: self.method.after_step(plain))
+        return self.optimizer
 
     def _get_num_items_in_batch(self, batch_samples: list[Batch], device: torch.device) -> torch.Tensor:
         tokens = torch.stack([(batch["labels"] != -100).sum() for batch in batch_samples]).sum().to(device)
@@ -388,8 +396,7 @@ class ContinualTrainer(ContinualMixin, Trainer):
         share = StepShare(
             num_items_in_batch / self.accelerator.num_processes, 1 / self.args.gradient_accumulation_steps
         )
-        loss = F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
-        loss = loss / share.tokens
+        loss = cross_entropy(logits, labels) / share.tokens
         if (balance := getattr(output, "aux_loss", None)) is not None:
             weight = self.accelerator.unwrap_model(model).config.get_text_config(decoder=True).router_aux_loss_coef
             loss = loss + weight * balance.to(loss.device) * share.fraction
@@ -407,7 +414,26 @@ class ContinualTrainer(ContinualMixin, Trainer):
             total = self.accelerator.gather(torch.stack(self.extras).sum()).mean().item()
             self.extras.clear()
             logs = {**logs, "extra_loss": total / steps}
+        step = self.state.global_step
+        if "loss" in logs and self.held_out and (step % self.args.save_steps == 0 or step == self.state.max_steps):
+            began = time.perf_counter()
+            logs = {**logs, "held_out_loss": self.held_out_loss(self.held_out())}
+            self.speed.since += time.perf_counter() - began  # no part of the speed of training
         super().log(logs, start_time)
+
+    @torch.no_grad()
+    def held_out_loss(self, batches: Iterable[Batch]) -> float:
+        """Return the mean cross entropy per token. All processes compute it, so that it depends on none of them."""
+        model, total, tokens = self.model_wrapped, 0.0, 0
+        model.eval()
+        for batch in batches:
+            inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+            with self.accelerator.autocast():
+                logits = model(**inputs, use_cache=False).logits
+            total += cross_entropy(logits, batch["labels"]).item()
+            tokens += int((batch["labels"] != -100).sum())
+        model.train()
+        return total / max(tokens, 1)
 
 
 class Display(TrainerCallback):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -17,7 +16,6 @@ import numpy as np
 from datasets.exceptions import DatasetsError
 from huggingface_hub import HfFileSystem
 from transformers import PreTrainedTokenizerBase, TrainingArguments
-from trl import SFTConfig
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
@@ -29,12 +27,9 @@ from temporalwiki.builders.loading import check_card, load_dataset, state_of
 from temporalwiki.builders.manifests import DataSource
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, mixes_documents
-from temporalwiki.methods.light_tuning import LightTuner, LightTuning, facts
-from temporalwiki.methods.light_tuning import check_columns as check_facts
-from temporalwiki.methods.method import Batch, Method
+from temporalwiki.methods.method import Batch, Method, Phase
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch, pack_dataset
-from temporalwiki.methods.packing import check_columns as check_texts
 from temporalwiki.methods.salient_spans import MaskedBatch, mask_dataset
 from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, example_order, training_arguments
 
@@ -50,6 +45,7 @@ class TrainingData:
     past: datasets.Dataset | None
     description: dict[str, Any]
     sources: list[DataSource]  # of the configs that were read
+    held_out: datasets.Dataset | None = None  # examples of new data that are not trained on
 
 
 def configs_to_read(
@@ -85,11 +81,10 @@ def check_content(data: str, reads: Sequence[str], method: Method, options: Trai
 
     Reads no rows, so that a run that would fail ends at once.
     """
-    check_columns = check_facts if isinstance(method, LightTuning) else check_texts
     for config in reads:
         features = _builder(data, config).info.features
         if features is not None:
-            check_columns(list(features), f"{data}, {config}")
+            method.check_columns(list(features), f"{data}, {config}")
     finder(options.spans)
 
 
@@ -103,20 +98,44 @@ def read_training_data(
 ) -> TrainingData:
     """Return the examples of the configs ``reads``, new data first. Packed and masked examples are cached on the disk.
 
-    Raises InputError for data without the needed columns or without text.
+    Raises InputError for data without the needed columns or without text, and UsageError if it has too few articles to
+    hold some out.
     """
-    if isinstance(method, LightTuning):
-        loaded = load(data, reads[0], None)
-        rows = facts(datasets.concatenate_datasets(list(loaded.values())), reads[0])
-        source = source_of(data, reads[0], loaded)
-        return TrainingData(rows, None, {"config": reads[0], "facts": len(rows)}, [source])
+    if (own := method.own_data(data, reads[0])) is not None:
+        if options.held_out:
+            raise UsageError("--held-out: this method has examples of its own, and cannot hold out articles")
+        return own
     _check_length(options, model, tokenizer)
     apart = not is_encoder_decoder(model) and mixes_documents(model)
-    made = [_examples(data, config, options, model, tokenizer, apart) for config in reads]
-    parts = zip(("new", "past"), reads, made, strict=False)
-    description = {part: {"config": config, **counts} for part, config, (_, counts, _) in parts}
-    sources = [source for *_, source in made]
-    return TrainingData(made[0][0], made[1][0] if made[1:] else None, description, sources)
+    rows = dict(zip(("new", "past"), (load(data, config, "train") for config in reads), strict=False))
+    sources = [source_of(data, config, of) for config, of in zip(reads, rows.values(), strict=True)]
+    of = {part: {"config": config, "of": rows[part]._fingerprint} for part, config in zip(rows, reads, strict=True)}
+    if options.held_out:
+        rows["new"], rows["held_out"] = _held_out(rows["new"], options.held_out, reads[0])
+        of["held_out"] = of["new"]
+    made, description = {}, {}
+    for part, articles in rows.items():
+        made[part], counts = _examples(articles, of[part]["config"], options, model, tokenizer, apart)
+        description[part] = of[part] | counts
+    return TrainingData(made["new"], made.get("past"), description, sources, made.get("held_out"))
+
+
+def _held_out(rows: datasets.Dataset, wanted: int, name: str) -> tuple[datasets.Dataset, datasets.Dataset]:
+    """Split off ``wanted`` articles; raise UsageError if none would be left.
+
+    They are those whose text has the lowest hashes, in this order. So they are the same for every method and seed, and
+    in whatever order the articles come.
+    """
+    if wanted >= len(rows):
+        raise UsageError(f"--held-out {wanted}: {name} has {len(rows):,} articles, and some must be trained on")
+    hashes = [hashlib.sha256((row["text"] or "").encode()).digest() for row in rows.select_columns(["text"])]
+    order = sorted(range(len(rows)), key=lambda at: (hashes[at], at))
+    parts = []
+    for what, chosen in (("trained on", sorted(order[wanted:])), ("held out", order[:wanted])):
+        part = rows.select(chosen)
+        part._fingerprint = fingerprint(rows._fingerprint, what, wanted)
+        parts.append(part)
+    return parts[0], parts[1]
 
 
 def config_names(data: str) -> list[str]:
@@ -166,13 +185,12 @@ def make_trainer(
     tokenizer: PreTrainedTokenizerBase,
     options: TrainOptions,
     precision: str,
-    folder: Path,
+    phase: Phase,
     name: str,
 ) -> Any:
-    """Return the trainer for ``training_data``, with a fixed data order and checkpoints in ``folder``.
+    """Return the trainer for ``training_data``, with a fixed data order and checkpoints in the phase's folder.
 
-    Raises InputError for a tokenizer that cannot pad, and UsageError if parameters would be sharded (FSDP, DeepSpeed)
-    and the model or method does not support it.
+    Raises InputError for a tokenizer that cannot pad.
     """
     if tokenizer.eos_token_id is None and tokenizer.pad_token_id is None:
         raise InputError(
@@ -182,42 +200,35 @@ def make_trainer(
     order = example_order(method, options, len(training_data.new), past)
     steps = len(order) // options.batch_size
     arguments: Callable[..., TrainingArguments] = partial(
-        training_arguments, options=options, precision=precision, folder=folder, steps=steps, name=name
+        training_arguments, options=options, precision=precision, folder=phase.folder, steps=steps, name=name
     )
-    if isinstance(method, LightTuning):
-        tuner = LightTuner(
-            model=model,
-            args=arguments(kind=SFTConfig, max_length=None, eos_token=tokenizer.eos_token),
-            train_dataset=training_data.new.select(order[order >= 0]),
-            processing_class=copy.deepcopy(tokenizer),  # SFTTrainer adds a padding token to it
-        )
-        tuner.set_up(options, method)
-        return tuner
+    own = method.own_trainer(model, training_data, order, tokenizer, arguments)
+    if own is not None:
+        own.set_up(options, method, phase.earlier)
+        return own
     masked = is_encoder_decoder(model)
     collate: Any = MaskedBatch.of(model, tokenizer) if masked else PackedBatch.of(tokenizer, options.sequence_length)
     examples = OrderedExamples(order, training_data.new, training_data.past)
     trainer = ContinualTrainer(
         model=model, args=arguments(kind=TrainingArguments), train_dataset=examples, data_collator=collate
     )
-    trainer.set_up(options, method)
-    if trainer.is_fsdp_enabled and (masked or options.optimizer == "adafactor"):
-        raise UsageError("FSDP cannot shard T5 (because of its shared embedding) or Adafactor's state: train with DDP")
+    trainer.set_up(options, method, phase.earlier)
+
+    def batches(source: datasets.Dataset, numbers: Iterable[int]) -> Iterator[Batch]:
+        at = iter(numbers)
+        while some := list(islice(at, trainer.args.per_device_train_batch_size)):
+            batch: Mapping[str, Any] = collate([source[number] for number in some])
+            yield {key: tensor.to(trainer.args.device) for key, tensor in batch.items()}
 
     def sample_batches(wanted: int) -> list[Batch]:
         source = training_data.new if training_data.past is None else training_data.past
         # evenly spaced, so that a small sample covers all of the data
         chosen = np.unique(np.linspace(0, len(source) - 1, min(wanted, len(source))).astype(int))
-        size = trainer.args.per_device_train_batch_size
-        at = iter(chosen.tolist())
-        batches: list[Batch] = []
-        while numbers := list(islice(at, size)):
-            batch: Mapping[str, Any] = collate([source[number] for number in numbers])
-            batches.append({key: tensor.to(trainer.args.device) for key, tensor in batch.items()})
-        return batches
+        return list(batches(source, chosen.tolist()))
 
-    trainer.extra_loss = method.extra_loss(model, sample_batches, folder)
-    if trainer.extra_loss is not None and (trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled):
-        raise UsageError(f"{name}: its extra loss needs unsharded weights: train with DDP")
+    if (held_out := training_data.held_out) is not None:
+        trainer.held_out = lambda: batches(held_out, range(len(held_out)))
+    trainer.extra_loss = method.extra_loss(model, sample_batches, phase)
     return trainer
 
 
@@ -267,17 +278,19 @@ def _digest(file: str) -> str:
 
 
 def _examples(
-    data: str, config: str, options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase, apart: bool
-) -> tuple[datasets.Dataset, dict[str, Any], DataSource]:
-    """Return the examples of a config for the model (packed, or with masked spans for T5), their counts and source."""
-    rows = load(data, config, "train")
+    rows: datasets.Dataset,
+    config: str,
+    options: TrainOptions,
+    model: Any,
+    tokenizer: PreTrainedTokenizerBase,
+    apart: bool,
+) -> tuple[datasets.Dataset, dict[str, Any]]:
+    """Return a config's articles as examples for the model (packed, or with masked spans for T5), and their counts."""
     cache = Path(datasets.config.HF_DATASETS_CACHE) / "temporalwiki-examples"
     if is_encoder_decoder(model):
         find, rate = finder(options.spans), options.mask_rate
-        made, counts = mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
-    else:
-        made, counts = pack_dataset(rows, config, tokenizer, options.sequence_length, cache, apart)
-    return made, {**counts, "of": rows._fingerprint}, source_of(data, config, rows)
+        return mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
+    return pack_dataset(rows, config, tokenizer, options.sequence_length, cache, apart)
 
 
 def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:

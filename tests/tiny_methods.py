@@ -11,6 +11,7 @@ import transformers
 from peft import LoraConfig, get_peft_model
 
 from temporalwiki.methods.k_adapter import KAdapter
+from temporalwiki.methods.method import Phase
 from temporalwiki.methods.modular import Modular
 
 import tiny_models
@@ -37,8 +38,8 @@ def with_method(name: str, model: Any, kind: str, folder: Path) -> Any:
     methods: dict[str, Callable[[], Any]] = {
         "lora": lambda: _adapted(model, kind, dora=False),
         "dora": lambda: _adapted(model, kind, dora=True),
-        "k_adapter": lambda: KAdapter(k=2, scale=2.0).prepare(model, seed=0),
-        "modular": lambda: Modular(small=str(tiny_models.save("t5", folder)), scale=1.0).prepare(model, seed=0),
+        "k_adapter": lambda: KAdapter(k=2, scale=2.0).prepare(model, Phase()),
+        "modular": lambda: Modular(small=str(tiny_models.save("t5", folder)), scale=1.0).prepare(model, Phase()),
     }
     return methods[name]().eval()
 

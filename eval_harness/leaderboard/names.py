@@ -5,22 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-METHOD_NAMES = {
-    "initial": ("Start model", "before any training"),
-    "full": ("Full", "trains on the whole new snapshot"),
-    "diff": ("Diff", "trains on the changes only"),
-    "recadam": ("RecAdam", "is pulled back to its start weights"),
-    "mix_review": ("Mix-Review", "mixes changes with old text, less each epoch"),
-    "replay": ("Replay", "adds the same share of old text to each batch"),
-    "lora": ("LoRA", "trains low-rank adapters"),
-    "dora": ("DoRA", "trains low-rank adapters and the size of each weight"),
-    "k_adapter": ("K-Adapter", "trains new layers next to the frozen model"),
-    "modular": ("Modular", "trains a small new encoder next to the frozen one"),
-    "ewc": ("EWC", "protects the weights that old text needs"),
-    "lwf": ("LwF", "keeps its predictions close to the start model's"),
-    "merge": ("Merge", "averages the trained and the start weights"),
-    "light_tuning": ("Light-tuning", "learns the form of the questions only"),
-}
+from temporalwiki.methods import METHODS
+
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -30,8 +16,8 @@ _MONTHS = (
 def method_name(label: str) -> str:
     """Return a label with its method's name as the paper writes it: "Mix-Review, gpt2" for "mix_review, gpt2"."""
     method, mark = re.match(r"(\w*)(, | \(|$)?", label).groups()  # type: ignore[union-attr]
-    known = mark is not None and method in METHOD_NAMES
-    return METHOD_NAMES[method][0] + label[len(method) :] if known else label
+    known = mark is not None and method in METHODS
+    return METHODS[method].name + label[len(method) :] if known else label
 
 
 def month_name(month: str) -> str:

@@ -25,6 +25,7 @@ from temporalwiki.eval_harness.generation import Generator
 from temporalwiki.eval_harness.scoring import Scorer, Text
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.k_adapter import KAdapter, attach
+from temporalwiki.methods.method import Phase
 from temporalwiki.methods.trainer import Display
 
 import tiny_models
@@ -60,7 +61,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     nudged(get_peft_model(start, config)).save_pretrained(folder / "peft")
     base = checkpoint.load_model(str(found["llama"]))
     base.requires_grad_(False)
-    KAdapter().save(nudged(KAdapter().prepare(base, 0)), folder / "k_adapter")
+    KAdapter().save(nudged(KAdapter().prepare(base, Phase())), folder / "k_adapter")
     return found | {name: folder / name for name in ("peft", "k_adapter")}
 
 

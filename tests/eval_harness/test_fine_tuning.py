@@ -18,6 +18,7 @@ from temporalwiki.eval_harness import fine_tuning
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.fine_tuning import fine_tuned
 from temporalwiki.methods import checkpoint, find_method
+from temporalwiki.methods.method import Phase
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.trainer import Display
 
@@ -204,7 +205,7 @@ def lora(folder: Path) -> Any:
 
 
 def k_adapter(folder: Path) -> Any:
-    return find_method("k_adapter")().prepare(checkpoint.load_model(str(folder)), 0)
+    return find_method("k_adapter")().prepare(checkpoint.load_model(str(folder)), Phase())
 
 
 @pytest.mark.parametrize(("method", "make"), [("lora", lora), ("k_adapter", k_adapter)])

@@ -17,7 +17,7 @@ from temporalwiki.methods import k_adapter, modular
 from temporalwiki.methods.architecture import stack, trainable
 from temporalwiki.methods.expansion import SPEC, WEIGHTS
 from temporalwiki.methods.k_adapter import KAdapter
-from temporalwiki.methods.method import Method
+from temporalwiki.methods.method import Method, Phase
 from temporalwiki.methods.modular import Modular
 
 from tiny_expansions import batch, close, fresh, gpt2, ids, llama, logits, same_weights, spread, t5, train
@@ -57,7 +57,7 @@ def method(kind: str, small: str) -> Callable[..., Method]:
 @pytest.fixture
 def model(kind: str, method: Callable[..., Method]) -> Any:
     """A model with new layers whose weights are large."""
-    made = method().prepare(MODELS[kind](), 5).eval()
+    made = method().prepare(MODELS[kind](), Phase(seed=5)).eval()
     spread(new_layers(made))
     return made
 
@@ -86,7 +86,7 @@ def test_a_deep_copy_is_a_model_of_its_own(model: Any) -> None:
 
 
 def test_it_runs_in_bf16_and_under_autocast(kind: str, method: Callable[..., Method]) -> None:
-    model = method(scale=0.1).prepare(MODELS[kind](), 5).eval()
+    model = method(scale=0.1).prepare(MODELS[kind](), Phase(seed=5)).eval()
     full = logits(model)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         mixed = model(**batch(model), use_cache=False)
@@ -99,7 +99,7 @@ def test_it_runs_in_bf16_and_under_autocast(kind: str, method: Callable[..., Met
 
 
 def test_only_the_new_layers_move_and_t5s_decoder(kind: str, method: Callable[..., Method]) -> None:
-    model = method().prepare(MODELS[kind](), 0).train()
+    model = method().prepare(MODELS[kind](), Phase()).train()
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     trained = {name for name, p in model.named_parameters() if p.requires_grad}
     train(model)
@@ -113,7 +113,7 @@ def test_gradient_checkpointing_gives_the_same_gradients(
     kind: str, method: Callable[..., Method], reentrant: bool
 ) -> None:
     dropout = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0} if kind == "gpt2" else {"dropout_rate": 0.0}
-    model = method().prepare(MODELS[kind](**({} if kind == "llama" else dropout)), 5)
+    model = method().prepare(MODELS[kind](**({} if kind == "llama" else dropout)), Phase(seed=5))
     spread(new_layers(model))
     model.train()
     gradients = []
@@ -140,10 +140,10 @@ def test_nothing_is_computed_backwards_through_a_frozen_model(model: Any) -> Non
 
 
 def test_a_second_phase_freezes_the_first_and_adds_to_it(kind: str, method: Callable[..., Method]) -> None:
-    model = method(scale=0.5).prepare(MODELS[kind](), 0)
+    model = method(scale=0.5).prepare(MODELS[kind](), Phase())
     train(model.train())
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    model = method(scale=0.25, k=1).prepare(model, 1)
+    model = method(scale=0.25, k=1).prepare(model, Phase(seed=1))
     train(model.train())
     moved = {name for name, p in model.named_parameters() if name in before and not torch.equal(p, before[name])}
     assert moved == {name for name in before if name.startswith(T5_DECODER)}  # the other models have none
@@ -168,7 +168,7 @@ def test_a_saved_model_comes_back_on_a_fresh_base(
     model = fresh(base, dtype)
     for phase, options in enumerate(({"gate": True}, {"k": 1, "scale": 0.5})):
         made = method(**options)
-        model = made.prepare(model, phase)
+        model = made.prepare(model, Phase(seed=phase))
         train(model.train(), steps=2)
         made.save(model, out)
         assert sorted(path.name for path in out.iterdir()) == ["config.json", SPEC, WEIGHTS]
@@ -198,8 +198,8 @@ def test_what_an_adapter_or_light_tuning_changed_is_saved(
 ) -> None:
     MODELS[kind]().save_pretrained(tmp_path / "base")
     target = {"gpt2": "c_attn", "llama": "q_proj"}.get(kind, "q")
-    merged = method().prepare(lora(fresh(tmp_path / "base"), target), 0)
-    tuned = unfrozen(method().prepare(fresh(tmp_path / "base"), 0))
+    merged = method().prepare(lora(fresh(tmp_path / "base"), target), Phase())
+    tuned = unfrozen(method().prepare(fresh(tmp_path / "base"), Phase()))
     for name, model in {"merged": merged, "tuned": tuned}.items():
         method().save(model, tmp_path / name)
         again = attach(kind, fresh(tmp_path / "base"), tmp_path / name)

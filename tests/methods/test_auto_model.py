@@ -13,6 +13,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSeq2SeqLM
 import temporalwiki.methods.auto_model  # noqa: F401 - registers
 from temporalwiki.base.errors import InputError
 from temporalwiki.methods import find_method
+from temporalwiki.methods.method import Phase
 
 from a_folder import model_files, rewrite
 from loopback_hub import LoopbackHub
@@ -36,7 +37,7 @@ def expanded(kind: str, method: str, models: dict[str, Path], folder: Path) -> t
     base = auto(kind).from_pretrained(models[kind])
     before = logits(base)
     made = find_method(method)(**({"small": str(models["t5"])} if method == "modular" else {}))
-    model = made.prepare(base, 0)
+    model = made.prepare(base, Phase())
     made.save(model, folder)
     said = logits(model)
     assert (said - before).abs().max() > 1e-3

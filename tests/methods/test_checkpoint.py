@@ -25,6 +25,8 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
 from temporalwiki.methods.checkpoint import load_model
+from temporalwiki.methods.lora import LoRA
+from temporalwiki.methods.method import Phase
 from temporalwiki.push_scripts.model import read_checkpoint
 
 import tiny_training
@@ -37,7 +39,8 @@ CASES = [
     *(("t5", method) for method in METHODS if find_method(method).unsupported_architecture != "encoder-decoder"),
     *(("gpt2", method) for method in ("diff", "lora", "dora", "k_adapter", "light_tuning")),  # what it has otherwise
 ]
-OF_PEFT, EXPANDED = ("lora", "dora"), ("k_adapter", "modular")
+OF_PEFT = tuple(name for name in METHODS if issubclass(find_method(name), LoRA))
+EXPANDED = ("k_adapter", "modular")
 
 # A program of somebody who has not seen this project: `base`, `folder` and `ids` in, `logits` out.
 PLAIN = "model = Auto.from_pretrained(folder)"
@@ -435,7 +438,7 @@ def test_an_adapter_of_a_revision_names_it_as_peft_does(
 ) -> None:
     commit = hub.commit("model", "ORG/base", model_files(shared / "llama"))
     method = find_method("lora")()
-    model = method.prepare(checkpoint.load_model(f"ORG/base@{commit}"), 0)
+    model = method.prepare(checkpoint.load_model(f"ORG/base@{commit}"), Phase())
     method.save(model, tmp_path / "lora")
     hub.commit("model", "ORG/base", model_files(trained("llama", "diff")))
     config = json.loads((tmp_path / "lora" / "adapter_config.json").read_text())

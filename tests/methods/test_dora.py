@@ -15,7 +15,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods.checkpoint import load_model
 from temporalwiki.methods.dora import DoRA
 from temporalwiki.methods.lora import LoRA, adapters
-from temporalwiki.methods.method import Method
+from temporalwiki.methods.method import Method, Phase
 
 import tiny_models
 
@@ -56,20 +56,20 @@ def saved(method: Method, model: Any, folder: Path) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_starts_as_the_model_that_it_was(kind: str) -> None:
-    model = DoRA().prepare(base(kind), 0)
+    model = DoRA().prepare(base(kind), Phase())
     torch.testing.assert_close(logits(model, kind), logits(base(kind), kind), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_where_lora_is_with_a_magnitude_for_each_output(kind: str) -> None:
     names = {
-        method: {name for name, p in method().prepare(base(kind), 0).named_parameters() if p.requires_grad}
+        method: {name for name, p in method().prepare(base(kind), Phase()).named_parameters() if p.requires_grad}
         for method in (LoRA, DoRA)
     }
     more = {name for name in names[DoRA] if "lora_magnitude_vector" in name}
     assert names[DoRA] - more == names[LoRA]
     assert {name.split(".lora_")[0] for name in more} == {n.split(".lora_")[0] for n in names[LoRA] if ".lora_" in n}
-    magnitudes = [p.numel() for n, p in DoRA().prepare(base(kind), 0).named_parameters() if "magnitude" in n]
+    magnitudes = [p.numel() for n, p in DoRA().prepare(base(kind), Phase()).named_parameters() if "magnitude" in n]
     # four layers: GPT-2's query, key and value are 96 outputs; two of Llama's four heads have values
     assert magnitudes == {"gpt2": [96] * 4, "llama": [32, 16] * 4, "t5": [32, 32] * 4}[kind]
 
@@ -77,7 +77,7 @@ def test_it_is_where_lora_is_with_a_magnitude_for_each_output(kind: str) -> None
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_frozen_moves_and_plain_peft_loads_what_is_saved(kind: str, tmp_path: Path) -> None:
     method = DoRA()
-    model = method.prepare(base(kind), 0)
+    model = method.prepare(base(kind), Phase())
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     train(model, kind)
     for name, p in model.named_parameters():
@@ -91,10 +91,10 @@ def test_nothing_frozen_moves_and_plain_peft_loads_what_is_saved(kind: str, tmp_
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_second_phase_goes_on_with_the_same_rank(kind: str, tmp_path: Path) -> None:
     method = DoRA()
-    model = train(method.prepare(base(kind), 0), kind)
+    model = train(method.prepare(base(kind), Phase()), kind)
     first = logits(model, kind)
     loaded = PeftModel.from_pretrained(base(kind), saved(method, model, tmp_path / "1"))
-    second = method.prepare(loaded, 0)
+    second = method.prepare(loaded, Phase())
     torch.testing.assert_close(logits(second, kind), first, rtol=1e-5, atol=1e-6)
     before = {name: p.detach().clone() for name, p in second.named_parameters()}
     train(second, kind)
@@ -111,7 +111,7 @@ def test_a_second_phase_goes_on_with_the_same_rank(kind: str, tmp_path: Path) ->
 
 
 def test_gpt2s_key_gets_no_low_rank_change() -> None:
-    model = train(DoRA().prepare(base("gpt2"), 0), "gpt2", steps=10)
+    model = train(DoRA().prepare(base("gpt2"), Phase()), "gpt2", steps=10)
     for layer in adapters(model):
         b = layer.lora_B["default"].weight
         assert not b[32:64].any()
@@ -126,9 +126,9 @@ CHANGES = {"lora, then dora": (LoRA, DoRA), "dora, then lora": (DoRA, LoRA)}
 def test_a_phase_of_the_other_kind_is_refused(first: type[LoRA], second: type[LoRA], tmp_path: Path) -> None:
     """The first adapter would be merged into a base model that users of the second checkpoint do not have."""
     base("llama").save_pretrained(tmp_path / "base")
-    saved(first(), first().prepare(load_model(str(tmp_path / "base")), 0), tmp_path / "1")
+    saved(first(), first().prepare(load_model(str(tmp_path / "base")), Phase()), tmp_path / "1")
     with pytest.raises(InputError, match=f"a checkpoint of {first.__name__.lower()}: .* merge it"):
-        second().prepare(load_model(str(tmp_path / "1")), 0)
+        second().prepare(load_model(str(tmp_path / "1")), Phase())
 
 
 def test_what_is_no_adapter_is_refused() -> None:

@@ -14,7 +14,7 @@ from torch import nn
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.ewc import EWC, fisher
-from temporalwiki.methods.method import Batch, StepShare
+from temporalwiki.methods.method import Batch, Phase, StepShare
 
 import tiny_models
 
@@ -71,7 +71,7 @@ def test_the_information_of_one_parameter_by_hand(batches: Any, expected: float)
 
 def test_penalty_and_gradient_by_hand(tmp_path: Path) -> None:
     coin = Coin(0.0)
-    pull = EWC(penalty=10.0).extra_loss(coin, given(coin_batch((0,))), tmp_path)  # F = 1/4
+    pull = EWC(penalty=10.0).extra_loss(coin, given(coin_batch((0,))), Phase(folder=tmp_path))  # F = 1/4
     assert pull(coin, {}, torch.empty(0), share()).item() == 0
     with torch.no_grad():
         coin.theta.fill_(0.4)
@@ -85,7 +85,7 @@ def test_penalty_and_gradient_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize("micro_batches", [1, 2, 3, 8])
 def test_the_penalty_of_a_step_is_the_same_in_any_number_of_micro_batches(micro_batches: int, tmp_path: Path) -> None:
     coin = Coin(0.0)
-    pull = EWC(penalty=10.0).extra_loss(coin, given(coin_batch((0,))), tmp_path)
+    pull = EWC(penalty=10.0).extra_loss(coin, given(coin_batch((0,))), Phase(folder=tmp_path))
     with torch.no_grad():
         coin.theta.fill_(0.4)
     loss = sum(pull(coin, {}, torch.empty(0), share(micro_batches)) for _ in range(micro_batches))

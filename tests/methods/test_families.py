@@ -23,7 +23,7 @@ from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import unread
 from temporalwiki.methods.lora import LoRA
-from temporalwiki.methods.method import Method
+from temporalwiki.methods.method import Method, Phase
 from temporalwiki.methods.speed import Work, work
 
 import tiny_models
@@ -85,10 +85,10 @@ def test_a_composite_model_trains_and_is_scored(family: str, method: str, tmp_pa
 
 @pytest.mark.parametrize("family", COMPOSITE)
 def test_only_what_reads_text_is_trained(family: str) -> None:
-    model = Method().prepare(composite(family), seed=0)
+    model = Method().prepare(composite(family), Phase())
     frozen = {name.split(".")[1] for name, p in model.named_parameters() if not p.requires_grad}
     assert frozen == {"vision_tower", "multi_modal_projector"}
-    adapted = LoRA().prepare(composite(family), seed=0)
+    adapted = LoRA().prepare(composite(family), Phase())
     assert not [name for name, _ in adapted.named_parameters() if "lora" in name and "vision" in name]
     assert len(unread(adapted)) == 2
 

@@ -28,6 +28,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods.architecture import total, trainable
 from temporalwiki.methods.expansion import SPEC, WEIGHTS
 from temporalwiki.methods.k_adapter import KAdapter, attach
+from temporalwiki.methods.method import Phase
 from temporalwiki.methods.modular import Modular
 
 from tiny_expansions import VOCABULARY, close, gpt2, ids, llama, logits, spec_with, spread, t5, train
@@ -46,7 +47,7 @@ def one_thread() -> None:
 
 def strong(model: Any, **options: Any) -> Any:
     """A model with adapters whose contribution no tolerance could hide: far from their small beginnings."""
-    model = KAdapter(**{"k": 2, "scale": 2.0, **options}).prepare(model, seed=5).eval()
+    model = KAdapter(**{"k": 2, "scale": 2.0, **options}).prepare(model, Phase(seed=5)).eval()
     spread(model.k_adapter)
     return model
 
@@ -104,7 +105,7 @@ def test_hidden_states_are_still_the_models_own_but_for_the_last(make: Make) -> 
 @pytest.mark.parametrize("make", ALL)
 def test_a_gate_starts_as_the_identity_and_learns(make: Make) -> None:
     base = make()
-    model = KAdapter(gate=True).prepare(copy.deepcopy(base), seed=0).eval()
+    model = KAdapter(gate=True).prepare(copy.deepcopy(base), Phase()).eval()
     close(logits(model), logits(base))
     train(model)
     assert model.k_adapter.phases[0].gate.item() != 0
@@ -150,7 +151,7 @@ def step_by_step(model: Any, x: torch.Tensor, cache: Any) -> torch.Tensor:
 def test_cached_decoding_equals_the_full_pass(make: Make, phases: int) -> None:
     model = make()
     for seed in range(phases):
-        model = KAdapter(scale=2.0, layers=(1, 2) if seed else None).prepare(model, seed).eval()
+        model = KAdapter(scale=2.0, layers=(1, 2) if seed else None).prepare(model, Phase(seed=seed)).eval()
     spread(model.k_adapter)
     x = ids()
     full = logits(model)
@@ -262,7 +263,7 @@ def test_packed_documents_do_not_see_each_other(make: Make) -> None:
 def test_new_layers_begin_as_the_library_begins_layers(make: Make, deviation: float, tmp_path: Path) -> None:
     size = {"n_embd": 64} if make is gpt2 else {"hidden_size": 64, "intermediate_size": 96}
     make(**size, initializer_range=deviation).save_pretrained(tmp_path)
-    model = KAdapter().prepare(AutoModelForCausalLM.from_pretrained(tmp_path), seed=3)
+    model = KAdapter().prepare(AutoModelForCausalLM.from_pretrained(tmp_path), Phase(seed=3))
     for name, parameter in model.k_adapter.named_parameters():
         if parameter.dim() == 1:
             norm_weight = "weight" in name
@@ -275,7 +276,7 @@ def test_new_layers_begin_as_the_library_begins_layers(make: Make, deviation: fl
 
 def test_new_t5_layers_begin_as_the_library_begins_layers(tmp_path: Path) -> None:
     t5(d_model=64, d_kv=16).save_pretrained(tmp_path)
-    model = KAdapter().prepare(AutoModelForSeq2SeqLM.from_pretrained(tmp_path), seed=3)
+    model = KAdapter().prepare(AutoModelForSeq2SeqLM.from_pretrained(tmp_path), Phase(seed=3))
     expected = {"q": (64 * 16) ** -0.5, "k": 64**-0.5, "v": 64**-0.5, "o": 64**-0.5, "wi": 64**-0.5, "wo": 64**-0.5}
     for name, parameter in model.k_adapter.named_parameters():
         if parameter.dim() == 1:
@@ -292,7 +293,7 @@ def test_a_seed_gives_the_same_layers_and_leaves_the_random_state_alone() -> Non
     base = gpt2()
     for seed in (1, 1, 2):
         torch.manual_seed(7)
-        states.append(KAdapter().prepare(copy.deepcopy(base), seed).k_adapter.state_dict())
+        states.append(KAdapter().prepare(copy.deepcopy(base), Phase(seed=seed)).k_adapter.state_dict())
         assert torch.equal(torch.rand(1), undisturbed)
     same, other = (
         [torch.equal(states[0][name], states[i][name]) for name in states[0] if name.endswith("c_fc.weight")]
@@ -319,7 +320,7 @@ def test_t5_large_has_the_parameters_of_ckls_table() -> None:
     assert (layer, decoder, base) == (12_584_960, 402_728_448, 737_668_096)
     for k, trained, everything in ((2, 427_899_392, 762_839_040), (3, 440_484_352, 775_424_000)):
         assert (decoder + k * layer + 1024, base + k * layer + 1024) == (trained, everything)
-        model = KAdapter(k=k).prepare(on_meta(T5ForConditionalGeneration, config), seed=0)
+        model = KAdapter(k=k).prepare(on_meta(T5ForConditionalGeneration, config), Phase())
         assert (trainable(model), total(model)) == (trained, everything)
 
 
@@ -331,7 +332,7 @@ def test_gpt2_large_gets_two_layers_and_a_norm() -> None:
     base = on_meta(GPT2LMHeadModel, config)
     size = total(base)
     assert size == 774_030_080
-    model = KAdapter().prepare(base, seed=0)
+    model = KAdapter().prepare(base, Phase())
     assert trainable(model) == 2 * layer + 2 * 1280 == 39_357_440
     assert total(model) == size + 39_357_440
 
@@ -340,7 +341,7 @@ def test_gpt2_large_gets_two_layers_and_a_norm() -> None:
 
 
 def test_phases_cannot_have_the_same_layers_by_accident() -> None:
-    model = KAdapter().prepare(KAdapter().prepare(gpt2(), seed=0), seed=0)
+    model = KAdapter().prepare(KAdapter().prepare(gpt2(), Phase()), Phase())
     first, second = (phase.layers[0].mlp.c_fc.weight for phase in model.k_adapter.phases)
     assert not torch.equal(first, second)
 
@@ -356,13 +357,13 @@ def test_once_trains_the_first_phases_layers_in_each_later_phase(make: Make, tmp
     make().save_pretrained(tmp_path / "base")
     auto = AutoModelForSeq2SeqLM if make is t5 else AutoModelForCausalLM
     model = auto.from_pretrained(tmp_path / "base")
-    first = trainable(method.prepare(model, seed=0))
+    first = trainable(method.prepare(model, Phase()))
     for month in ("0809", "0910"):
         train(model.train())
         method.save(model, tmp_path / month)
         before = of(model)
         model = attach(auto.from_pretrained(tmp_path / "base"), tmp_path / month)
-        assert trainable(method.prepare(model, seed=0)) == first
+        assert trainable(method.prepare(model, Phase())) == first
         assert all(torch.equal(tensor, before[name]) for name, tensor in of(model).items())
     train(model.train())
     assert not any(torch.equal(tensor, before[name]) for name, tensor in of(model).items())
@@ -370,22 +371,22 @@ def test_once_trains_the_first_phases_layers_in_each_later_phase(make: Make, tmp
 
 
 def test_once_changes_only_the_newest_layers_of_a_model_that_grew() -> None:
-    model = KAdapter(once=True).prepare(KAdapter().prepare(KAdapter().prepare(gpt2(), seed=0), seed=0), seed=0)
+    model = KAdapter(once=True).prepare(KAdapter().prepare(KAdapter().prepare(gpt2(), Phase()), Phase()), Phase())
     assert [any(p.requires_grad for p in phase.parameters()) for phase in model.k_adapter.phases] == [False, True]
 
 
 @pytest.mark.parametrize("other", [{"k": 1}, {"scale": 0.5}, {"layers": (1, 2)}, {"gate": True}], ids=str)
 def test_once_refuses_layers_with_other_options(other: dict[str, Any]) -> None:
-    model = KAdapter().prepare(gpt2(), seed=0)
+    model = KAdapter().prepare(gpt2(), Phase())
     with pytest.raises(InputError, match=r"--once trains the layers that are there, with .*, not "):
-        KAdapter(once=True, **other).prepare(model, seed=0)
+        KAdapter(once=True, **other).prepare(model, Phase())
 
 
 # Checkpoints
 
 
 def test_weights_that_were_sharded_are_saved_as_given(tmp_path: Path) -> None:
-    model = KAdapter().prepare(t5(), seed=0)
+    model = KAdapter().prepare(t5(), Phase())
     weights = {name: tensor + 1 for name, tensor in model.state_dict().items()}
     KAdapter().save(model, tmp_path, weights)
     saved = load_file(tmp_path / WEIGHTS)
@@ -423,7 +424,7 @@ def test_options_that_no_model_could_have(options: dict[str, Any], message: str)
 def test_layers_that_a_model_does_not_have(options: dict[str, Any], message: str) -> None:
     model = gpt2()
     with pytest.raises(InputError, match=message):
-        KAdapter(**options).prepare(model, seed=0)
+        KAdapter(**options).prepare(model, Phase())
     assert trainable(model) == total(model)
 
 
@@ -483,7 +484,7 @@ NORM = "k_adapter.phases.0.norm.weight"
 def test_a_damaged_checkpoint_is_named_and_changes_nothing(
     damage: Callable[[Path], Any], message: str, tmp_path: Path
 ) -> None:
-    KAdapter().save(KAdapter().prepare(gpt2(), seed=0), tmp_path)
+    KAdapter().save(KAdapter().prepare(gpt2(), Phase()), tmp_path)
     damage(tmp_path)
     model = gpt2()
     before = logits(model)
@@ -500,11 +501,11 @@ def test_a_damaged_checkpoint_is_named_and_changes_nothing(
         (lambda: gpt2(n_layer=6), "another model: gpt2 with 4 layers"),
         (lambda: gpt2(n_embd=64), "another model: k_adapter.* is"),
         (llama, "another model: gpt2 with 4 layers .*, not llama with 4"),
-        (lambda: KAdapter().prepare(gpt2(), seed=0), "already has an adapter or new layers"),
+        (lambda: KAdapter().prepare(gpt2(), Phase()), "already has an adapter or new layers"),
     ],
 )
 def test_a_checkpoint_fits_its_own_model_only(other: Callable[[], Any], message: str, tmp_path: Path) -> None:
-    KAdapter().save(KAdapter().prepare(gpt2(), seed=0), tmp_path)
+    KAdapter().save(KAdapter().prepare(gpt2(), Phase()), tmp_path)
     with pytest.raises(InputError, match=message):
         attach(other(), tmp_path)
 
@@ -513,4 +514,4 @@ def test_the_layers_of_another_method_stay_that_methods() -> None:
     with torch.device("meta"):
         model = t5()
     with pytest.raises(InputError, match="a checkpoint of modular"):
-        KAdapter().prepare(Modular().prepare(model, seed=0), seed=0)
+        KAdapter().prepare(Modular().prepare(model, Phase()), Phase())

@@ -15,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peft import IA3Config, LoraConfig, PeftModel, get_peft_model
+from peft.tuners.lora import LoraLayer
 from torch import nn
 from transformers import (
     GPT2Config,
@@ -30,7 +31,9 @@ from transformers import (
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods.architecture import total, trainable
+from temporalwiki.methods.dora import DoRA
 from temporalwiki.methods.lora import LoRA, adapters
+from temporalwiki.methods.method import Phase
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.trainer import ContinualTrainer, training_arguments
 
@@ -108,7 +111,7 @@ def test_the_count_of_t5_large_is_ckls() -> None:
     with torch.device("meta"):
         model = T5ForConditionalGeneration(config)
     assert total(model) == 737_668_096
-    model = LoRA().prepare(model, 0)
+    model = LoRA().prepare(model, Phase())
     adapter = 24 * 2 * 4 * (1024 + 1024)  # layers, query and value, rank, in and out
     # eight square projections of two attentions, two of the feed-forward, three norms; the position bias of layer 1
     decoder = 24 * (8 * 1024 * 1024 + 2 * 1024 * 4096 + 3 * 1024) + 32 * 16 + 1024
@@ -120,7 +123,7 @@ def test_the_count_of_gpt2_large_is_that_of_separate_adapters() -> None:
     with torch.device("meta"):
         model = GPT2LMHeadModel(GPT2Config(n_embd=1280, n_layer=36, n_head=20))
     assert total(model) == 774_030_080
-    assert trainable(LoRA().prepare(model, 0)) == 36 * 2 * 4 * (1280 + 1280) == 737_280
+    assert trainable(LoRA().prepare(model, Phase())) == 36 * 2 * 4 * (1280 + 1280) == 737_280
 
 
 SITES = {
@@ -132,7 +135,7 @@ SITES = {
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_adapters_sit_on_query_and_value_and_the_rest_of_a_decoder_only_model_is_frozen(kind: str) -> None:
-    model = LoRA().prepare(base(kind), 0)
+    model = LoRA().prepare(base(kind), Phase())
     trained = {name.removeprefix("base_model.model.") for name, p in model.named_parameters() if p.requires_grad}
     lora = {name for name in trained if ".lora_" in name}
     assert {name.split(".lora_")[0] for name in lora} == SITES[kind]
@@ -143,19 +146,19 @@ def test_adapters_sit_on_query_and_value_and_the_rest_of_a_decoder_only_model_is
 
 
 def test_the_query_of_grouped_heads_is_wider_than_the_value() -> None:
-    model = LoRA(rank=3).prepare(base("llama"), 0)  # two of four heads have keys and values
+    model = LoRA(rank=3).prepare(base("llama"), Phase())  # two of four heads have keys and values
     assert trainable(model) == LAYERS * (3 * (32 + 32) + 3 * (32 + 16))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_starts_as_the_model_that_it_was(kind: str) -> None:
     before = logits(base(kind), kind)
-    assert torch.equal(logits(LoRA().prepare(base(kind), 0), kind), before)
+    assert torch.equal(logits(LoRA().prepare(base(kind), Phase()), kind), before)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_frozen_moves_and_all_that_is_trained_does(kind: str) -> None:
-    model = LoRA().prepare(base(kind), 0)
+    model = LoRA().prepare(base(kind), Phase())
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     train(model, kind, steps=4)
     for name, p in model.named_parameters():
@@ -166,10 +169,10 @@ def test_nothing_frozen_moves_and_all_that_is_trained_does(kind: str) -> None:
 def test_the_seed_alone_decides_the_start(kind: str) -> None:
     model = base(kind)
     torch.manual_seed(1)
-    first = matrices(LoRA().prepare(copy.deepcopy(model), 5))
+    first = matrices(LoRA().prepare(copy.deepcopy(model), Phase(seed=5)))
     torch.manual_seed(2)
     state = torch.get_rng_state()
-    same, other = (matrices(LoRA().prepare(copy.deepcopy(model), seed)) for seed in (5, 6))
+    same, other = (matrices(LoRA().prepare(copy.deepcopy(model), Phase(seed=seed))) for seed in (5, 6))
     assert torch.equal(torch.get_rng_state(), state)  # and it draws nothing that others draw from
     for (a, b), (same_a, _), (other_a, _) in zip(first, same, other, strict=True):
         assert torch.equal(a, same_a)
@@ -208,7 +211,7 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
 
 @pytest.mark.parametrize(("rank", "alpha"), [(4, 32.0), (1, 1.0), (3, 2.0)])
 def test_a_fused_adapter_of_twice_the_rank_trains_like_two_separate_ones(rank: int, alpha: float) -> None:
-    fused = LoRA(rank=rank, alpha=alpha).prepare(base("gpt2"), 0)
+    fused = LoRA(rank=rank, alpha=alpha).prepare(base("gpt2"), Phase())
     separate = Separate(alpha / rank, [apart(a, b) for a, b in matrices(fused)])
     train(fused, "gpt2", steps=6, lr=0.003)
     train(separate.model, "gpt2", steps=6, lr=0.003)
@@ -220,7 +223,7 @@ def test_a_fused_adapter_of_twice_the_rank_trains_like_two_separate_ones(rank: i
 
 
 def test_the_key_never_moves() -> None:
-    model = train(LoRA(rank=2).prepare(base("gpt2"), 0), "gpt2", steps=40, lr=0.05, weight_decay=0.1)
+    model = train(LoRA(rank=2).prepare(base("gpt2"), Phase()), "gpt2", steps=40, lr=0.05, weight_decay=0.1)
     for a, b in matrices(model):
         for part in apart(a, b):
             assert part.abs().min() > 0
@@ -232,7 +235,7 @@ def test_the_key_never_moves() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_plain_peft_loads_what_is_saved(kind: str, tmp_path: Path) -> None:
     method = LoRA()
-    model = train(method.prepare(base(kind), 0), kind)
+    model = train(method.prepare(base(kind), Phase()), kind)
     loaded = load(kind, saved(method, model, tmp_path))
     assert torch.equal(logits(loaded, kind), logits(model, kind))
     assert not torch.equal(logits(loaded, kind), logits(base(kind), kind))
@@ -244,21 +247,23 @@ def test_plain_peft_loads_what_is_saved(kind: str, tmp_path: Path) -> None:
 def test_an_adapter_has_the_same_bytes_with_any_hash_seed(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib, torch, tiny_models; from temporalwiki.methods.lora import LoRA\n"
+        "from temporalwiki.methods.method import Phase\n"
         "torch.manual_seed(0); model = tiny_models.model('llama', 300)\n"
-        "LoRA().save(LoRA().prepare(model, 0), pathlib.Path(sys.argv[1]))"
+        "LoRA().save(LoRA().prepare(model, Phase()), pathlib.Path(sys.argv[1]))"
     )
     paths = os.pathsep.join(str(path) for path in sys.path if path)
     environment = os.environ | {"PYTHONHASHSEED": "1", "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}
     subprocess.run([sys.executable, "-c", code, str(tmp_path / "other")], env=environment, check=True)
     torch.manual_seed(0)
-    LoRA().save(LoRA().prepare(tiny_models.model("llama", 300), 0), tmp_path / "here")  # with this process's hash seed
+    model = tiny_models.model("llama", 300)
+    LoRA().save(LoRA().prepare(model, Phase()), tmp_path / "here")  # with this process's hash seed
     assert contents(tmp_path / "here") == contents(tmp_path / "other")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_alpha_of_the_authors_code_is_kept(kind: str, tmp_path: Path) -> None:
     method = LoRA(rank=4, alpha=1.0)
-    model = method.prepare(base(kind), 0)
+    model = method.prepare(base(kind), Phase())
     assert {layer.scaling["default"] for layer in adapters(model)} == {0.25}
     assert {layer.scaling["default"] for layer in adapters(load(kind, saved(method, model, tmp_path)))} == {0.25}
 
@@ -269,7 +274,7 @@ def test_the_alpha_of_the_authors_code_is_kept(kind: str, tmp_path: Path) -> Non
 def first_phase(kind: str, folder: Path, **options: Any) -> tuple[PeftModel, torch.Tensor]:
     """The loaded checkpoint of a first phase, and what it answers."""
     method = LoRA(**{"rank": 2, **options})
-    model = train(method.prepare(base(kind), 0), kind)
+    model = train(method.prepare(base(kind), Phase()), kind)
     loaded = load(kind, saved(method, model, folder))
     return loaded, logits(loaded, kind)
 
@@ -277,7 +282,7 @@ def first_phase(kind: str, folder: Path, **options: Any) -> tuple[PeftModel, tor
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_second_phase_starts_where_the_first_ended(kind: str, tmp_path: Path) -> None:
     loaded, expected = first_phase(kind, tmp_path)
-    second = LoRA(rank=2).prepare(loaded, 0)
+    second = LoRA(rank=2).prepare(loaded, Phase())
     torch.testing.assert_close(logits(second, kind), expected, rtol=1e-5, atol=1e-5)
 
 
@@ -288,7 +293,7 @@ def test_weight_decay_spares_matrices_of_which_a_part_is_held(kind: str, tmp_pat
     options = TrainOptions(weight_decay=0.1)
     method = LoRA(rank=2)
     arguments = training_arguments(options, "fp32", tmp_path, 1, "lora", TrainingArguments)
-    trainer = ContinualTrainer(model=method.prepare(loaded, 0), args=arguments)
+    trainer = ContinualTrainer(model=method.prepare(loaded, Phase()), args=arguments)
     trainer.set_up(options, method)
     decay = {p: group["weight_decay"] for group in trainer.create_optimizer().param_groups for p in group["params"]}
     held = [
@@ -305,7 +310,7 @@ def test_a_second_phase_trains_new_ranks_and_holds_the_first(kind: str, tmp_path
     before = matrices(loaded)
     rank = before[0][0].shape[0]
     assert rank == (4 if kind == "gpt2" else 2)
-    second = LoRA(rank=2).prepare(loaded, 0)
+    second = LoRA(rank=2).prepare(loaded, Phase())
     frozen = {name: p.detach().clone() for name, p in second.named_parameters() if not p.requires_grad}
     start = matrices(second)
     train(second, kind, steps=5)
@@ -325,7 +330,7 @@ def test_a_second_phase_trains_new_ranks_and_holds_the_first(kind: str, tmp_path
 def test_a_second_phase_is_one_adapter_of_twice_the_rank_on_the_original_base(kind: str, tmp_path: Path) -> None:
     loaded, first = first_phase(kind, tmp_path / "1")
     method = LoRA(rank=2)
-    model = train(method.prepare(loaded, 0), kind, seed=99)
+    model = train(method.prepare(loaded, Phase()), kind, seed=99)
     again = load(kind, saved(method, model, tmp_path / "2"))
     one, two = (json.loads((tmp_path / phase / "adapter_config.json").read_text()) for phase in "12")
     assert two["r"] == 2 * one["r"]
@@ -339,10 +344,10 @@ def test_a_second_phase_is_one_adapter_of_twice_the_rank_on_the_original_base(ki
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_later_phase_counts_its_own_ranks_alone(kind: str, tmp_path: Path) -> None:
-    first = LoRA(rank=2).prepare(base(kind), 0)
+    first = LoRA(rank=2).prepare(base(kind), Phase())
     expected = trainable(first)
     loaded, _ = first_phase(kind, tmp_path)
-    grown = LoRA(rank=2).prepare(loaded, 0)
+    grown = LoRA(rank=2).prepare(loaded, Phase())
     assert trainable(grown) == expected
     more = sum(a.numel() + b.numel() for a, b in matrices(first))
     assert total(grown) == total(first) + more == total(base(kind)) + 2 * more
@@ -353,11 +358,11 @@ def test_each_phase_begins_in_directions_of_its_own(kind: str, tmp_path: Path) -
     """Months are trained with one seed. Ranks that read the same directions as earlier ones add little to them."""
     method = LoRA(rank=2)
     blocks: list[torch.Tensor] = []
-    model = method.prepare(base(kind), 0)
+    model = method.prepare(base(kind), Phase())
     for phase in range(3):
         a, _ = matrices(model)[0]
         blocks.append(a[a.shape[0] * phase // (phase + 1) :])
-        model = method.prepare(load(kind, saved(method, model, tmp_path / str(phase))), 0)
+        model = method.prepare(load(kind, saved(method, model, tmp_path / str(phase))), Phase())
     assert [len(block) for block in blocks] == [len(blocks[0])] * 3
     for i, j in ((0, 1), (0, 2), (1, 2)):
         assert not torch.equal(blocks[i], blocks[j]), f"phases {i + 1} and {j + 1}"
@@ -366,7 +371,7 @@ def test_each_phase_begins_in_directions_of_its_own(kind: str, tmp_path: Path) -
 @pytest.mark.parametrize("kind", KINDS)
 def test_within_a_layer_of_the_model_adapters_begin_in_directions_of_their_own(kind: str, tmp_path: Path) -> None:
     loaded, _ = first_phase(kind, tmp_path)
-    for model in (LoRA().prepare(base(kind), 0), LoRA(rank=2).prepare(loaded, 0)):
+    for model in (LoRA().prepare(base(kind), Phase()), LoRA(rank=2).prepare(loaded, Phase())):
         for (a, _), (b, _) in zip(matrices(model), matrices(model)[1:], strict=False):
             assert not torch.equal(a, b)
 
@@ -380,7 +385,7 @@ SCALES = {"another alpha": (2, 32, 16), "another rank": (4, 16, 32), "the author
 def test_phases_have_one_scale(kind: str, rank: int, alpha: float, fitting: int, tmp_path: Path) -> None:
     loaded, _ = first_phase(kind, tmp_path, rank=2, alpha=16)
     with pytest.raises(UsageError, match=f"use alpha {fitting}$"):
-        LoRA(rank=rank, alpha=alpha).prepare(loaded, 0)
+        LoRA(rank=rank, alpha=alpha).prepare(loaded, Phase())
 
 
 def test_an_adapter_made_with_peft_alone_can_be_gone_on_with(tmp_path: Path) -> None:
@@ -389,7 +394,7 @@ def test_an_adapter_made_with_peft_alone_can_be_gone_on_with(tmp_path: Path) -> 
     own.save_pretrained(tmp_path)
     loaded = load("llama", tmp_path)
     before = matrices(loaded)
-    model = train(LoRA(rank=2, alpha=4).prepare(loaded, 0), "llama")
+    model = train(LoRA(rank=2, alpha=4).prepare(loaded, Phase()), "llama")
     for (a, b), (first_a, first_b) in zip(matrices(model), before, strict=True):
         assert torch.equal(a[:4], first_a)
         assert torch.equal(b[:, :4], first_b)
@@ -403,7 +408,7 @@ def test_a_rank_stabilised_adapter_is_refused() -> None:
     """Its scale is alpha / sqrt(rank), so new ranks would change the scale of earlier ones."""
     config = LoraConfig(r=4, lora_alpha=8, use_rslora=True, target_modules=["q_proj", "v_proj"])
     with pytest.raises(InputError, match="an adapter with rslora"):
-        LoRA(rank=4, alpha=8).prepare(get_peft_model(base("llama"), config), 0)
+        LoRA(rank=4, alpha=8).prepare(get_peft_model(base("llama"), config), Phase())
 
 
 # -- models that it does not know --------------------------------------------------------------------------------
@@ -413,20 +418,20 @@ def test_a_model_without_known_projections_is_refused() -> None:
     tiny = {"hidden_size": 32, "intermediate_size": 64, "num_attention_heads": 4, "num_hidden_layers": 2}
     model = GPTNeoXForCausalLM(GPTNeoXConfig(vocab_size=50, bos_token_id=0, eos_token_id=1, **tiny))
     with pytest.raises(InputError, match="gpt_neox"):
-        LoRA().prepare(model, 0)
+        LoRA().prepare(model, Phase())
 
 
 def test_a_model_whose_projections_are_fused_otherwise_is_refused() -> None:
     """The c_attn of GPTBigCode (StarCoder) is a Linear, and its key and value have one head each."""
     config = GPTBigCodeConfig(n_embd=32, n_layer=2, n_head=4, vocab_size=50, bos_token_id=0, eos_token_id=1)
     with pytest.raises(InputError, match="gpt_bigcode: no query and value projections"):
-        LoRA(rank=2).prepare(GPTBigCodeForCausalLM(config), 0)
+        LoRA(rank=2).prepare(GPTBigCodeForCausalLM(config), Phase())
 
 
 def test_another_peft_method_is_refused() -> None:
     config = IA3Config(target_modules=["k_proj"], feedforward_modules=[], task_type="CAUSAL_LM")
     with pytest.raises(InputError, match="another peft method"):
-        LoRA().prepare(get_peft_model(base("llama"), config), 0)
+        LoRA().prepare(get_peft_model(base("llama"), config), Phase())
 
 
 def test_what_is_no_adapter_is_refused() -> None:
@@ -440,13 +445,95 @@ def test_what_is_no_adapter_is_refused() -> None:
 def test_any_ranks_can_follow_each_other(first: int, more: int, seed: int) -> None:
     """With one scale: alpha is four times the rank."""
     torch.manual_seed(seed)
-    model = LoRA(rank=first, alpha=4 * first).prepare(base("gpt2"), seed)
+    model = LoRA(rank=first, alpha=4 * first).prepare(base("gpt2"), Phase(seed=seed))
     with torch.no_grad():
         for layer in adapters(model):
             a, b = layer.lora_A["default"], layer.lora_B["default"]
             b.weight.normal_().mul_(b.trained)
             a.weight.normal_()
     expected = logits(model.double(), "gpt2")  # weights as large as these cost fp32 more digits than that
-    model = LoRA(rank=more, alpha=4 * more).prepare(model, seed)
+    model = LoRA(rank=more, alpha=4 * more).prepare(model, Phase(seed=seed))
     torch.testing.assert_close(logits(model.double(), "gpt2"), expected, rtol=1e-4, atol=1e-4)
     assert trainable(model) == LAYERS * 2 * more * (WIDTH + WIDTH)
+
+
+# Other layers than query and value
+
+BLOCKS = {  # kind -> linear layers of a block of the decoder-only model or the encoder, with inputs and outputs
+    "gpt2": {"c_attn": (32, 96), "attn.c_proj": (32, 32), "c_fc": (32, 128), "mlp.c_proj": (128, 32)},
+    "llama": {
+        "q_proj": (32, 32),
+        "k_proj": (32, 16),
+        "v_proj": (32, 16),
+        "o_proj": (32, 32),
+        "gate_proj": (32, 64),
+        "up_proj": (32, 64),
+        "down_proj": (64, 32),
+    },
+    "t5": {"q": (32, 32), "k": (32, 32), "v": (32, 32), "o": (32, 32), "wi": (32, 64), "wo": (64, 32)},
+}
+
+
+def adapted(model: Any) -> dict[str, tuple[int, int]]:
+    """Return the inputs and outputs of each adapted layer, by name."""
+    found = {}
+    for name, layer in model.named_modules():
+        if isinstance(layer, LoraLayer):
+            a, b = layer.lora_A["default"], layer.lora_B["default"]
+            assert a.trained[-2:].all()  # rank 2
+            assert b.trained[:, -2:].all()
+            found[name] = (a.weight.shape[1], b.weight.shape[0])
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_linear_layers_of_the_blocks_are_adapted(kind: str, tmp_path: Path) -> None:
+    method, shapes = LoRA(rank=2, target=("all-linear",)), BLOCKS[kind]
+    model = method.prepare(base(kind), Phase())
+    found = adapted(model)
+    sizes = tiny_models.model(kind, VOCABULARY).state_dict()
+    layers = len(found) // len(shapes)
+    assert layers > 1
+    for part in shapes:
+        of_part = {name: size for name, size in found.items() if name.endswith(f".{part}")}
+        assert len(of_part) == layers
+        for name, size in of_part.items():
+            shape = tuple(sizes[f"{name.removeprefix('base_model.model.')}.weight"].shape)
+            assert size == (shape if kind == "gpt2" else shape[::-1])  # GPT-2's weights are (inputs, outputs)
+    before = logits(train(model, kind), kind)
+    loaded = load(kind, saved(method, model, tmp_path))
+    torch.testing.assert_close(logits(loaded, kind), before, rtol=1e-4, atol=1e-4)
+    again = LoRA(rank=2).prepare(loaded, Phase())  # without the option, the layers of the checkpoint
+    assert adapted(again) == found
+    torch.testing.assert_close(logits(again, kind), before, rtol=1e-4, atol=1e-4)
+
+
+def test_layers_are_adapted_by_name() -> None:
+    found = adapted(LoRA(rank=2, target=("o_proj", "up_proj")).prepare(base("llama"), Phase()))
+    assert {name.rpartition(".")[2] for name in found} == {"o_proj", "up_proj"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "said"),
+    [
+        (
+            "llama",
+            "q_prj",
+            r"no linear layer 'q_prj' \(did you mean q_proj\?\); there are q_proj, k_proj, v_proj, o_proj",
+        ),
+        ("gpt2", "q_proj", r"no linear layer 'q_proj'.*; there are c_attn, c_proj, c_fc$"),
+        ("t5", "lm_head", r"no linear layer 'lm_head'; there are q, k, v, o, wi, wo$"),
+    ],
+)
+def test_an_unknown_layer_is_answered_with_those_that_exist(kind: str, target: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        LoRA(target=(target,)).prepare(base(kind), Phase())
+
+
+@pytest.mark.parametrize("method", [LoRA, DoRA])
+def test_a_later_phase_cannot_adapt_other_layers(method: type[LoRA]) -> None:
+    model = method(rank=2).prepare(base("llama"), Phase())
+    for target in (("q_proj",), ("all-linear",)):
+        with pytest.raises(UsageError, match="the checkpoint adapts q_proj, v_proj; a later phase adapts the same"):
+            method(rank=2, target=target).prepare(model, Phase())
+    method(rank=2, target=("v_proj", "q_proj")).prepare(model, Phase())

@@ -14,5 +14,8 @@ def test_a_log_becomes_a_png_with_the_same_bytes_each_time(tmp_path: Path) -> No
     first, second = (tmp_path / name for name in ("a.png", "b.png"))
     assert first.read_bytes().startswith(b"\x89PNG")
     assert first.read_bytes() == second.read_bytes()
+    log[-1]["held_out_loss"] = 2.9
+    draw(log, "diff on diffset-1112", tmp_path / "held out.png")
+    assert (tmp_path / "held out.png").read_bytes() != first.read_bytes()
     draw(log[:3], "diff on diffset-1112", tmp_path / "c.png")
     assert (tmp_path / "c.png").read_bytes() != first.read_bytes()

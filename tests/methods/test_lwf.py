@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +13,7 @@ from torch import nn
 from temporalwiki.base.errors import UsageError
 from temporalwiki.methods import lwf
 from temporalwiki.methods.lwf import LwF, _divergence
-from temporalwiki.methods.method import Batch, StepShare
+from temporalwiki.methods.method import Batch, Phase, StepShare
 
 import tiny_models
 
@@ -38,7 +37,7 @@ def no_examples(wanted: int) -> list[Batch]:
 
 def extra(method: LwF, teacher: nn.Module, student: nn.Module, batch: Batch, tokens: int) -> torch.Tensor:
     """The term that is added to the loss once ``teacher`` has become ``student``."""
-    distil = method.extra_loss(teacher, no_examples, Path("nowhere"))
+    distil = method.extra_loss(teacher, no_examples, Phase())
     inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
     return distil(student, batch, student(**inputs).logits, StepShare(torch.tensor(tokens), 0.5))
 
@@ -134,7 +133,7 @@ def llama_batch() -> Batch:
 def test_the_teacher_stays_what_it_was_while_the_student_learns() -> None:
     model = tiny_models.model("llama", 40).train()
     batch = llama_batch()
-    distil = LwF().extra_loss(model, no_examples, Path("nowhere"))
+    distil = LwF().extra_loss(model, no_examples, Phase())
     share = StepShare(torch.tensor(16), 1.0)
     inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
     before = model(**inputs).logits.detach()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import json
 from pathlib import Path
 
 import pytest
@@ -11,44 +13,44 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from temporalwiki.base.errors import UsageError
+from temporalwiki.commands import main
 from temporalwiki.methods import checkpoint
-from temporalwiki.methods.diff import Diff
 from temporalwiki.methods.merge import Merge
+from temporalwiki.methods.method import Phase
 
 import tiny_models
 import tiny_training
 
 
 def test_weights_weigh_the_same_unless_told_otherwise() -> None:
-    trained = {"a": torch.nn.Parameter(torch.tensor([2.0, -4.0, -1.0]))}  # as they are after training, with a gradient
-    start = {"a": torch.tensor([0.0, 4.0, -1.0])}
-    there = trained["a"]
-    Merge().finish(trained, start)
-    assert trained["a"] is there  # in place
-    assert there.tolist() == [1.0, 0.0, -1.0]
-    assert there.requires_grad
-    assert start["a"].tolist() == [0.0, 4.0, -1.0]
+    start, trained = torch.tensor([0.0, 4.0, -1.0]), torch.tensor([2.0, -4.0, -1.0])
+    assert Merge().merged(start, trained).tolist() == [1.0, 0.0, -1.0]
+    assert start.tolist() == [0.0, 4.0, -1.0]
 
 
 def test_what_was_not_trained_is_left_alone() -> None:
-    trained = {"a": torch.tensor([2.0]), "frozen": torch.tensor([7.0])}
-    Merge().finish(trained, {"a": torch.tensor([0.0])})
-    assert {name: tensor.item() for name, tensor in trained.items()} == {"a": 1.0, "frozen": 7.0}
+    model = tiny_models.model("llama", 40)
+    trained = {name: p.detach() + 1 for name, p in model.named_parameters()} | {"buffer": torch.tensor([7.0])}
+    Merge().finish(trained, Phase(previous=lambda: model))
+    assert trained.pop("buffer").tolist() == [7.0]
+    for name, p in model.named_parameters():
+        torch.testing.assert_close(trained[name], p + 0.5, msg=name)
 
 
 @pytest.mark.parametrize("kind", tiny_models.KINDS)
 def test_a_whole_model_is_averaged_with_shared_weights_once(kind: str) -> None:
     """Twice would be three quarters of the way back."""
     model = tiny_models.model(kind, 40)
-    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    start = copy.deepcopy(model)
+    before = dict(start.named_parameters())
     with torch.no_grad():
         for p in model.parameters():
             p.add_(1.0)
-    method = Merge()
-    assert method.needs_start_weights
-    assert not Diff().needs_start_weights
-    method.finish({name: p for name, p in model.named_parameters() if p.requires_grad}, before)
+    trained = dict(model.named_parameters())
+    Merge().finish(trained, Phase(previous=lambda: start))
     for name, p in model.named_parameters():
+        assert trained[name] is p  # in place
+        assert p.requires_grad
         torch.testing.assert_close(p, before[name] + 0.5, msg=name)
 
 
@@ -58,10 +60,9 @@ def test_a_whole_model_is_averaged_with_shared_weights_once(kind: str) -> None:
 )
 def test_it_lies_between_the_two(weight: float, pairs: list[tuple[float, float]]) -> None:
     start, trained = (torch.tensor(column, dtype=torch.float64) for column in zip(*pairs, strict=True))
-    average = {"a": trained.clone()}
-    Merge(weight=weight).finish(average, {"a": start})
+    average = Merge(weight=weight).merged(start, trained)
     expected = [(1 - weight) * a + weight * b for a, b in pairs]
-    assert average["a"].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert average.tolist() == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def ties(updates: list[list[float]], factors: tuple[float, float], density: float) -> list[float]:
@@ -80,11 +81,15 @@ def ties(updates: list[list[float]], factors: tuple[float, float], density: floa
 
 
 def test_ties_by_hand() -> None:
-    base = {"a": torch.tensor([10.0, 10.0, 10.0, 10.0])}
-    start = {"a": torch.tensor([14.0, 7.0, 10.5, 10.0])}  # updates: 4, -3, 0.5, 0
-    trained = {"a": torch.tensor([12.0, 15.0, 9.9, 10.0])}  # updates: 2, 5, -0.1, 0
-    Merge(how="ties", density=0.5).finish(trained, start, base)
-    assert trained["a"].tolist() == [13.0, 15.0, 10.0, 10.0]  # they agree; the larger one wins; both are trimmed
+    base = torch.tensor([10.0, 10.0, 10.0, 10.0])
+    start = torch.tensor([14.0, 7.0, 10.5, 10.0])  # updates: 4, -3, 0.5, 0
+    trained = torch.tensor([12.0, 15.0, 9.9, 10.0])  # updates: 2, 5, -0.1, 0
+    assert Merge(how="ties", density=0.5).merged(start, trained, base).tolist() == [
+        13.0,
+        15.0,
+        10.0,
+        10.0,
+    ]  # they agree; the larger one wins; both are trimmed
 
 
 VALUES = st.lists(st.integers(-999, 999).filter(bool).map(float), min_size=10, max_size=10, unique_by=abs)
@@ -93,11 +98,9 @@ VALUES = st.lists(st.integers(-999, 999).filter(bool).map(float), min_size=10, m
 @given(VALUES, VALUES, st.sampled_from([0.1, 0.25, 0.5, 0.8]), st.sampled_from([0.25, 0.5, 1.0]))
 def test_ties_is_that_of_the_paper(first: list[float], second: list[float], density: float, weight: float) -> None:
     start, trained = torch.tensor(first) + 7, torch.tensor(second) + 7
-    Merge(how="ties", density=density, weight=weight).finish(
-        {"a": trained}, {"a": start}, {"a": torch.full((10,), 7.0)}
-    )
+    merged = Merge(how="ties", density=density, weight=weight).merged(start, trained, torch.full((10,), 7.0))
     expected = [7 + value for value in ties([first, second], (2 - 2 * weight, 2 * weight), density)]
-    assert trained.tolist() == pytest.approx(expected, abs=1e-4)
+    assert merged.tolist() == pytest.approx(expected, abs=1e-4)
 
 
 def weights(folder: Path) -> dict[str, torch.Tensor]:
@@ -122,6 +125,27 @@ def test_months_are_merged_onto_the_model_before_all_of_them(tmp_path: Path) -> 
             torch.testing.assert_close(merged[name], expected)
             assert not torch.equal(merged[name], before[name])
         start, before = tmp_path / month, merged
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_base_that_is_gone_or_another_one_is_noticed_before_the_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    start: Path = tiny_training.write(tmp_path, "gpt2", "llama") / "gpt2"
+    tiny_training.train(tmp_path, "merge", start, tmp_path / "1011")
+    (tmp_path / "1011" / "training.json").rename(tmp_path / "kept")
+    words = ("train", "--method", "merge", "--how", "ties", "--data", tmp_path / "data", "--config", "new")
+    words += ("--model", tmp_path / "1011", "--output", tmp_path / "1112", "--max-steps", 1)
+    for other, said in (
+        ("nowhere", "cannot load a model"),
+        (str(tmp_path / "llama"), "has no transformer.wte.weight"),
+    ):
+        manifest = json.loads((tmp_path / "kept").read_text())
+        manifest["run"]["model"] = other
+        (tmp_path / "1011" / "training.json").write_text(json.dumps(manifest))
+        assert main([str(word) for word in words]) == 1
+        assert said in capsys.readouterr().err.splitlines()[-1]
+        assert not (tmp_path / "1112" / "checkpoints").exists()
 
 
 @pytest.mark.usefixtures("quick")
@@ -151,7 +175,7 @@ def test_what_cannot_be_merged_is_refused() -> None:
         with pytest.raises(UsageError, match="a density between 0 and 1, and a rank of at least 0"):
             Merge(**bad)
     with pytest.raises(UsageError, match="use rank 0"):
-        Merge(rank=2).prepare(tiny_models.model("t5", 40), 0)
+        Merge(rank=2).prepare(tiny_models.model("t5", 40), Phase())
 
 
 def test_what_is_no_average_is_refused() -> None:

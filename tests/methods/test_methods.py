@@ -19,6 +19,8 @@ def test_each_method_is_a_file_with_documented_options(name: str) -> None:
     assert method.__module__ == f"temporalwiki.methods.{name}"
     assert issubclass(method, Method)
     assert is_dataclass(method)
+    assert METHODS[name].name
+    assert METHODS[name].about
     assert method().__class__.__doc__
     assert all(f.metadata["help"] for f in fields(method))
 

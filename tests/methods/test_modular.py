@@ -25,6 +25,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods.architecture import total, trainable
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.k_adapter import KAdapter
+from temporalwiki.methods.method import Phase
 from temporalwiki.methods.modular import Modular, attach
 
 from tiny_expansions import VOCABULARY, close, ids, logits, same_weights, spec_with, t5
@@ -45,14 +46,14 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def model(small: str) -> Any:
-    return Modular(small=small, scale=1.0).prepare(t5(), seed=0).eval()
+    return Modular(small=small, scale=1.0).prepare(t5(), Phase()).eval()
 
 
 # What it computes
 
 
 def test_the_output_is_the_papers_sum_by_hand(small: str) -> None:
-    model = Modular(small=small).prepare(t5(), seed=0).eval()
+    model = Modular(small=small).prepare(t5(), Phase()).eval()
     pretrained = T5ForConditionalGeneration.from_pretrained(small).eval()
     with torch.no_grad():
         own = t5().encoder(ids()).last_hidden_state
@@ -110,7 +111,7 @@ def test_a_new_small_encoder_is_t5_smalls_and_begins_as_the_library_begins_one(t
     t5().save_pretrained(tmp_path)
     base = AutoModelForSeq2SeqLM.from_pretrained(tmp_path)
     torch.manual_seed(7)
-    encoders = [Modular().prepare(copy.deepcopy(base), seed).encoder.modular[0] for seed in (3, 3, 4)]
+    encoders = [Modular().prepare(copy.deepcopy(base), Phase(seed=seed)).encoder.modular[0] for seed in (3, 3, 4)]
     after = torch.rand(1)
     torch.manual_seed(7)
     assert torch.equal(torch.rand(1), after)
@@ -134,12 +135,12 @@ def test_t5_large_has_the_parameters_of_ckls_table() -> None:
     # six of them, one table of relative positions, the final norm, the embedding; and the projection
     small = 6 * layer + 32 * 8 + 512 + 32128 * 512 + 512 * 1024
     assert (layer, small) == (3_146_752, 35_855_104)
-    model = Modular().prepare(model, seed=0)
+    model = Modular().prepare(model, Phase())
     assert (trainable(model), total(model)) == (decoder + small, base + small) == (438_583_552, 773_523_200)
 
 
 def test_sizes_are_known_without_weights(model: Any, small: str) -> None:
-    planned = Modular(small=small).prepare(on_meta(t5), seed=0)
+    planned = Modular(small=small).prepare(on_meta(t5), Phase())
     assert (trainable(planned), total(planned)) == (trainable(model), total(model))
 
 
@@ -165,12 +166,12 @@ def on_meta(make: Callable[[], Any]) -> Any:
     [
         (lambda: GPT2LMHeadModel(GPT2Config(n_layer=2)), "gpt2: modular works only with T5"),
         (lambda: MT5ForConditionalGeneration(MT5Config(num_layers=2)), "mt5: modular works only with T5"),
-        (lambda: KAdapter().prepare(t5(), seed=0), "a checkpoint of k_adapter"),
+        (lambda: KAdapter().prepare(t5(), Phase()), "a checkpoint of k_adapter"),
     ],
 )
 def test_models_that_it_is_not_defined_on(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        Modular().prepare(on_meta(make), seed=0)
+        Modular().prepare(on_meta(make), Phase())
 
 
 def test_small_models_that_do_not_fit(tmp_path: Path) -> None:
@@ -185,7 +186,7 @@ def test_small_models_that_do_not_fit(tmp_path: Path) -> None:
     ):
         model = t5()
         with pytest.raises(InputError, match=message) as caught:
-            Modular(small=str(tmp_path / name)).prepare(model, seed=0)
+            Modular(small=str(tmp_path / name)).prepare(model, Phase())
         assert "\n" not in str(caught.value)
         assert type(model.encoder) is T5Stack
 

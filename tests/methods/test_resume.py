@@ -190,7 +190,7 @@ def test_a_run_goes_on_however_it_trains(way: str, words: Callable[..., list[str
         assert [line["step"] for line in manifest["log"]] == [1, 2, 4, 5]
 
 
-@pytest.mark.parametrize("method", ["lora", "k_adapter"])
+@pytest.mark.parametrize("method", ["lora", "o_lora", "k_adapter"])
 def test_a_run_killed_in_its_second_phase_goes_on_there(
     method: str, words: Callable[..., list[str]], tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from transformers import (
 
 from temporalwiki.methods.k_adapter import KAdapter
 from temporalwiki.methods.lora import LoRA
+from temporalwiki.methods.method import Phase
 from temporalwiki.methods.speed import Speed, Work, peak, work
 
 WIDTH, LAYERS, LENGTH = 1280, 36, 512
@@ -52,13 +53,13 @@ def test_the_length_counts_in_attention_alone() -> None:
 
 
 def test_lora_saves_the_gradients_of_frozen_weights() -> None:
-    model = LoRA().prepare(gpt2_large(), 0)
+    model = LoRA().prepare(gpt2_large(), Phase())
     adapters = LAYERS * (8 * WIDTH + 3 * WIDTH * 8)  # two of rank 4 in one of rank 8, which is multiplied whole
     assert work(model, LENGTH, True) == Work(0.0, 4 * (BODY + HEAD) + 6 * adapters + 3 * ATTENTION)
 
 
 def test_k_adapter_goes_back_through_its_own_layers_and_the_head_alone() -> None:
-    model = KAdapter(k=2).prepare(gpt2_large(), 0)
+    model = KAdapter(k=2).prepare(gpt2_large(), Phase())
     found = work(model, LENGTH, KAdapter.gradients_through_base).decoder
     by_hand = 2 * BODY + ATTENTION + 2 * (6 * LAYER + 3 * ATTENTION / LAYERS) + 4 * HEAD
     assert found == pytest.approx(by_hand, rel=0.01)
@@ -99,7 +100,7 @@ def test_t5_large_trained_whole() -> None:
 def test_t5_large_with_adapters_in_the_encoder_and_the_decoder_trained() -> None:
     """The original decoder does not run: peft trains a copy."""
     adapters = 24 * 2 * 4 * (1024 + 1024)
-    found = work(LoRA().prepare(t5(), 0), 350, True)
+    found = work(LoRA().prepare(t5(), Phase()), 350, True)
     assert found.encoder == 4 * ENCODER + 6 * adapters + 3 * T5_ATTENTION
     assert found.decoder == 6 * DECODER + 4 * T5_HEAD
 

@@ -17,6 +17,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.commands import main
 from temporalwiki.eval_harness.cached_model import revision
 from temporalwiki.methods import checkpoint, find_method, modular
+from temporalwiki.methods.method import Phase
 
 import tiny_models
 from a_folder import rewrite
@@ -173,7 +174,7 @@ def added(kind: str, base: Path, folder: Path) -> str:
     model = checkpoint.load_model(str(base))
     if kind == "k_adapter":
         method = find_method("k_adapter")()
-        method.save(method.prepare(model, 0), folder)
+        method.save(method.prepare(model, Phase()), folder)
         return "expansion.safetensors"
     more: dict[str, Any] = {"bias": {"bias": "all"}, "head": {"modules_to_save": ["lm_head"]}}.get(kind, {})
     config = LoraConfig(r=2, target_modules=["c_attn"], fan_in_fan_out=True, **more)

@@ -22,6 +22,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.eval_harness.cached_model import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
+from temporalwiki.methods.lora import LoRA
 from temporalwiki.push_scripts.dataset import publish_dataset
 from temporalwiki.push_scripts.model import publish_model
 
@@ -37,7 +38,8 @@ pytestmark = pytest.mark.usefixtures("quick", "online", "bases")
 Trained = Callable[..., Path]
 Copied = Callable[[str, str], Path]
 TOKEN = "hf_writer"
-OF_PEFT, EXPANDED = ("lora", "dora"), ("k_adapter", "modular")
+OF_PEFT = tuple(name for name in METHODS if issubclass(find_method(name), LoRA))
+EXPANDED = ("k_adapter", "modular")
 CASES = [
     *(("gpt2", method) for method in METHODS if find_method(method).unsupported_architecture != "decoder-only"),
     *(("t5", method) for method in ("diff", *OF_PEFT, *EXPANDED)),

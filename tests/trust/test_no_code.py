@@ -21,6 +21,7 @@ import temporalwiki
 from temporalwiki.commands import main
 from temporalwiki.methods import modular
 from temporalwiki.methods.checkpoint import load
+from temporalwiki.methods.method import Phase
 
 import tiny_models
 from a_folder import rewrite
@@ -309,7 +310,7 @@ def test_a_hostile_small_t5_is_refused(harm: Callable[[Path], None], models: Pat
     model = load(str(models / "t5")).model
     harm(here / "t5")
     with pytest.raises(temporalwiki.base.errors.InputError, match=r"cannot load a (T5|language model)"):
-        modular.Modular(small=str(here / "t5")).prepare(model, 0)
+        modular.Modular(small=str(here / "t5")).prepare(model, Phase())
     assert not (here / "owned").exists()
 
 

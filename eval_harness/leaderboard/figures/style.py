@@ -44,7 +44,8 @@ BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW = (
     "#F0E442",
 )
 COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW, GREY)
-MARKERS = ("s", "^", "D", "v", "P", "X", "<", ">", "p", "*", "h", "d", "H")
+# the last ones are stars with four, six and eight points
+MARKERS: tuple[Any, ...] = (*"s^DvPX<>p*hdH8", (4, 1, 0), (6, 1, 0), (8, 1, 0))
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "///", "...", "\\\\\\", "xx", "---", "++", "oo", "|||", "OO", "**", "/o", "\\o")
 LONGEST, _SHORTEST = 30, 8  # characters per label
@@ -98,7 +99,7 @@ class Look(NamedTuple):
     """The look of the line that joins a method's checkpoints in a figure."""
 
     colour: str
-    marker: str
+    marker: Any
     dash: Any
     hatch: str
     hollow: bool  # another line has the same colour

@@ -16,9 +16,9 @@ from temporalwiki.eval_harness.leaderboard.headline import (
     signed,
     training_runs,
 )
-from temporalwiki.eval_harness.leaderboard.names import METHOD_NAMES
 from temporalwiki.eval_harness.leaderboard.page.scores import compact, href, score_text
 from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.methods import METHODS
 
 _HERO = ("learned_and_forgotten", "learning_rate")  # the picture at the top: the first that there is
 _HOW = """<p class="legend"><b>Learned</b>: how much more likely the objects of changed facts became, compared with
@@ -96,7 +96,7 @@ def figure(name: str, shown: Captioned, *, titled: bool = True) -> str:
 
 
 def _line(entry: Entry, month: Month) -> str:
-    about = "" if entry.line.method not in METHOD_NAMES else METHOD_NAMES[entry.line.method][1]
+    about = METHODS[entry.line.method].about if entry.line.method in METHODS else ""
     if entry.row.retrieved:
         about += "; reads before it answers"
     cells = [_cell(entry, column) for column in month.columns]

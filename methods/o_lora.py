@@ -1,0 +1,70 @@
+"""O-LoRA: LoRA whose new adapters stay orthogonal to those of earlier phases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from peft.tuners.lora import LoraLayer
+from torch import nn
+
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import option
+from temporalwiki.methods.lora import LoRA, adapters, is_fused
+from temporalwiki.methods.method import Batch, ExtraLoss, Model, Phase, StepShare
+
+
+@dataclass(frozen=True)
+class OLoRA(LoRA):
+    """Orthogonal low-rank adaptation (Wang et al. 2023): loss + weight * the sum of all squared entries of A_i A_t^T.
+
+    A_t is the first matrix of a new adapter, and A_i that of the same weight in an earlier phase: its rows are the
+    directions of the input that the adapter reads. In the first phase this is LoRA, whose checkpoints it continues.
+    The authors' code sums absolute values, not squares.
+    """
+
+    shardable: ClassVar[bool] = False
+
+    weight: float = option(0.5, "weight of the overlap with the adapters of earlier phases")
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a value out of range."""
+        super().__post_init__()
+        if not self.weight >= 0:
+            raise UsageError(f"o_lora needs weight >= 0, not {self.weight:g}")
+
+    def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss | None:
+        """Return the function for the overlap, or None if there are no earlier adapters."""
+        fused = is_fused(model)
+        pairs = [pair for layer in adapters(model) for pair in _pairs(layer, fused)]
+        if not pairs:
+            return None
+
+        def overlap(model: nn.Module, batch: Batch, logits: torch.Tensor, share: StepShare) -> torch.Tensor:
+            terms = [(pair.earlier @ pair.matrix[pair.new].T).square().sum() for pair in pairs]
+            return self.weight * share.fraction * torch.stack(terms).sum()
+
+        return overlap
+
+
+class _Pair(NamedTuple):
+    """The adapters of one weight: those of earlier phases, and the rows of this phase in the matrix of all."""
+
+    earlier: torch.Tensor  # (ranks, inputs)
+    matrix: nn.Parameter  # (ranks of all phases, inputs)
+    new: torch.Tensor  # numbers of rows
+
+
+def _pairs(layer: LoraLayer, fused: bool) -> Iterator[_Pair]:
+    """Return the old and new directions of each weight that a layer adapts: if ``fused``, of query and value."""
+    (name,) = layer.active_adapters
+    a, b = layer.lora_A[name], layer.lora_B[name]
+    third = len(b.weight) // 3
+    new = a.trained.any(1)
+    for part in (slice(third), slice(2 * third, None)) if fused else (slice(None),):
+        # the columns of B tell which weight a rank is for: the rest of a column is zero
+        earlier = ~new & b.weight[part].any(0)
+        if earlier.any():
+            yield _Pair(a.weight[earlier].detach(), a.weight, (new & b.trained[part].any(0)).nonzero().flatten())
