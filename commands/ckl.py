@@ -45,8 +45,8 @@ example:
   temporalwiki ckl kilt --kilt KILT
   temporalwiki ckl recentnews --help                             # the options of a config
 
-updatedlama and newlama as in the paper, from the decisions of people or of a judge model:
-  temporalwiki ckl updatedlama --news crawl --past wikipedia-2019 --review review   # write candidates
+updatedlama and newlama as in the paper, from the decisions of people in Label Studio or of a judge model:
+  temporalwiki ckl updatedlama --news crawl --past wikipedia-2019 --review review   # write tasks for Label Studio
   temporalwiki ckl updatedlama --review review --judge MODEL                        # let a model decide
   temporalwiki ckl updatedlama --review review                                      # build from the decisions
 """
@@ -212,8 +212,9 @@ def _candidates(arguments: argparse.Namespace, work: Path) -> str:
         manifest = write_candidates(pages.rows(), index, review, options, described(pages.pages.inputs), _open_model)
     number = manifest.counts.kept
     return (
-        f"{review}: {number:,} candidates; {review}/README.md tells annotators what to do. "
-        f"Then, or with --judge MODEL: temporalwiki ckl {arguments.config} --review {review}"
+        f"{review}: {number:,} candidates. Import tasks.json into a project of Label Studio with the interface "
+        f"labels.xml, and export it as JSON into {review}/annotations. Then, or with --judge MODEL: "
+        f"temporalwiki ckl {arguments.config} --review {review}"
     )
 
 

@@ -108,8 +108,8 @@ def test_a_judge_decides_by_file(sources: Path, run: Run, tmp_path: Path, models
     news, past = sources / "news.jsonl", sources / "past.jsonl"
     status, out, err = run("newlama", "--news", news, "--past", past, "--review", "review", "--judge", "rules")
     assert (status, "newlama of CKL" in out) == (0, True), err
-    assert "review/README.md tells annotators what to do" in out
-    assert (tmp_path / "review" / "decisions" / "judge-rules.jsonl").is_file()
+    assert "Import tasks.json into a project of Label Studio" in out
+    assert (tmp_path / "review" / "annotations" / "judge-rules.json").is_file()
 
 
 def test_a_rerun_gives_the_same_bytes(sources: Path, run: Run, tmp_path: Path) -> None:
