@@ -7,6 +7,7 @@ Columns that a file lacks are null in the config. No archive came with a licence
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +23,7 @@ from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.terminal import say
 from temporalwiki.builders.archive_members import Member, members, printable, read_csv
 from temporalwiki.builders.ckl.config import Config, Counts, described, unique_id, write
-from temporalwiki.builders.ckl.templates import SENTINEL
+from temporalwiki.builders.ckl.templates import ANY_SENTINEL, SENTINEL
 from temporalwiki.builders.configs import names
 from temporalwiki.builders.dataset_folder import (
     Card,
@@ -63,7 +64,8 @@ class Source(NamedTuple):
     answers: str | None = None  # the file with all accepted answers by id
 
 
-_EASY = ("newLAMA_easy.csv", "easy", ("unique_id", "statement", "question", "answer"))
+_EASY = ("easy", ("unique_id", "statement", "question", "answer"))
+_EASY_ANSWERS = "recentlama_val_answers.json"
 _ANNOTATED = "decided by annotators"
 CKL_FILES = {
     "invariantlama": Source(
@@ -78,15 +80,37 @@ CKL_FILES = {
         f"a cloze about a new fact, {_ANNOTATED}", ("question",), "recentlama_h_val_answers.json",
     ),
     **{
-        name: Source(*_EASY, f"a {asked} about a new fact, made by machines", (), "recentlama_val_answers.json")
-        for name, asked in {"newlama-easy": "cloze", "newquestions-easy": "question"}.items()
+        f"newlama-easy{part}": Source(
+            f"newLAMA_easy{file}.csv", *_EASY, "a cloze about a new fact, made by machines", (), _EASY_ANSWERS
+        )
+        for part, file in (
+            ("", ""), ("-small", "_small"), ("-small-p1", "_small_split1"), ("-small-p2", "_small_split2")
+        )
     },
+    "newquestions-easy": Source(
+        "newLAMA_easy.csv", *_EASY, "a question about a new fact, made by machines", (), _EASY_ANSWERS
+    ),
+    # what GPT-2 is light-tuned on before it is scored
+    "lighttuning-invariantlama": Source(
+        "trex_5000.csv", "invariant", ("id", "input", "output"), "a cloze for light-tuning before InvariantLAMA"
+    ),
+    "lighttuning-newquestions-easy": Source(
+        "newLAMA_easy_5000.csv", *_EASY, "a question for light-tuning before NewQuestions-Easy", (), _EASY_ANSWERS
+    ),
     **{
         f"recentnews{part}": Source(
             f"recent_news_{file}.csv", "news", ("original",), "a piece of a news article, as the authors cut it",
             ("input", "output"),
         )
         for part, file in {"": "full", "-small": "small", "-small-p1": "small1", "-small-p2": "small2"}.items()
+    },
+    # what Mix-Review mixes in: T5's second pretraining corpus
+    **{
+        f"wikipedia{part}": Source(
+            f"wikipedia_pretrain_{file}.csv", "news", ("input", "output"),
+            "a piece of a Wikipedia article, as the authors cut it", ("original",),
+        )
+        for part, file in {"": "full", "-small": "small"}.items()
     },
 }  # fmt: skip
 
@@ -233,13 +257,15 @@ def read_facts(member: Member, split: str, counts: Counts, warnings: list[str]) 
 def _import_ckl(found: dict[str, Member], name: str, out: Path, card: Card | None) -> str:
     source, counts, warnings = CKL_FILES[name], Counts(), list[str]()
     member, answers = found[source.file], found.get(source.answers or "")
-    kind, about, split = source.kind, source.about, "train" if source.kind == "news" else "test"
+    kind, about = source.kind, source.about
+    split = "train" if source.kind == "news" or name.startswith("lighttuning") else "test"
     if kind == "news":
-        if len(next(read_csv(member, source.columns, source.optional))) == 3:
+        if "input" in next(read_csv(member, source.columns, source.optional)):
             kind, about = "masked-news", f"{about}, and with its salient spans masked"
-        cells = _rows_of(member, source, source.columns, counts, warnings)
+        cells = _rows_of(member, source, source.columns[:1], counts, warnings)
         rows: Iterator[dict[str, Any]] = (
-            {"id": str(counts.read), "text": row.pop("original"), **row} for row in cells
+            {"id": str(counts.read), "text": row.pop("original", "") or _filled(row["input"], row["output"]), **row}
+            for row in cells
         )
     else:
         rows = read_clozes(member, name, read_answers(answers) if answers else {}, counts, warnings)
@@ -262,13 +288,20 @@ def _import_ckl(found: dict[str, Member], name: str, out: Path, card: Card | Non
     return next(_told(manifest.warnings, {f"{member.where}: {name}, split {split}": counts}))
 
 
+def _filled(masked: str, output: str) -> str:
+    """Return a text with its masked spans filled in: the full corpus of Wikipedia has no column with the text."""
+    parts = re.split(f"({ANY_SENTINEL.pattern})", output)
+    spans = dict(zip(parts[1::2], map(str.strip, parts[2::2]), strict=True))
+    return ANY_SENTINEL.sub(lambda match: spans.get(match[0], ""), masked)
+
+
 def read_clozes(
     member: Member, name: str, answers: Mapping[str, Answers], counts: Counts, warnings: list[str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a CKL benchmark; ``answers`` by id replace the answer in the row."""
     source = CKL_FILES[name]
     id_column, statement, *_, answer = source.columns
-    asked = "question" if name == "newquestions-easy" else statement
+    asked = "question" if name.endswith("newquestions-easy") else statement
     ids: dict[str, int] = {}
     notes = Counter[str]()
     for cells in _rows_of(member, source, (asked, answer), counts, warnings):

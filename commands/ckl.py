@@ -41,12 +41,13 @@ example:
   temporalwiki ckl newlama --probes temporalwiki
   temporalwiki ckl invariantlama --probes temporalwiki           # facts that no interval of the folder changed
   temporalwiki ckl recentnews --news crawl/*.warc.gz --jobs 8    # with its small parts
-  temporalwiki ckl newlama-easy --news crawl/*.warc.gz
+  temporalwiki ckl newlama-easy --news crawl/*.warc.gz           # with its small parts, and newquestions-easy
+  temporalwiki ckl wikipedia --past wikipedia-2019               # what Mix-Review mixes in
   temporalwiki ckl kilt --kilt KILT
   temporalwiki ckl recentnews --help                             # the options of a config
 
-updatedlama and newlama as in the paper, from the decisions of people or of a judge model:
-  temporalwiki ckl updatedlama --news crawl --past wikipedia-2019 --review review   # write candidates
+updatedlama and newlama as in the paper, from the decisions of people in Label Studio or of a judge model:
+  temporalwiki ckl updatedlama --news crawl --past wikipedia-2019 --review review   # write tasks for Label Studio
   temporalwiki ckl updatedlama --review review --judge MODEL                        # let a model decide
   temporalwiki ckl updatedlama --review review                                      # build from the decisions
 """
@@ -61,12 +62,10 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     if not name:
         return
     own = parser.add_argument_group(f"options of {name}")
-    if name in EASY:
-        own.add_argument("--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus, to leave out")
     if (options := options_of(name)) is not None:
         add_options(own, options)
     elif not name.startswith("kilt"):
-        own.add_argument("--seed", type=int, metavar="N", help="seed of the draw from --probes or --news (default: 0)")
+        own.add_argument("--seed", type=int, metavar="N", help="seed of the draw (default: 0)")
         if name == "invariantlama":
             own.add_argument(
                 "--dropped", type=Path, metavar="FILE", help="with --lama: write the dropped rows to a JSONL file"
@@ -93,6 +92,9 @@ def _add_common(parser: argparse.ArgumentParser, nargs: str | None = None) -> No
     sources.add_argument(
         "--news", type=Path, nargs="+", metavar="PATHS", help="WARC files, saved pages, records, or folders of them"
     )
+    sources.add_argument(
+        "--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus: Parquet, JSONL or text, or folders"
+    )
     sources.add_argument("--kilt", type=Path, metavar="DIR", help="KILT's JSONL files")
 
 
@@ -113,7 +115,6 @@ def _config_in(argv: list[str]) -> str:
 def _add_review(group: Any) -> None:
     from temporalwiki.builders.ckl.candidates import CandidateOptions
 
-    group.add_argument("--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus, to find old answers in")
     group.add_argument("--judge", metavar="MODEL", help='a model that decides, by folder or Hub id, or "rules"')
     group.add_argument(
         "--least-annotators",
@@ -148,19 +149,19 @@ def _run(arguments: argparse.Namespace) -> Iterator[str | CklManifest]:
         raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
     check_sources(arguments.config, arguments)
     from_review = arguments.config in ("updatedlama", "newlama")
-    names = ("past", "judge", "least_annotators", *_CANDIDATE_OPTIONS) if from_review else ()
+    names = ("judge", "least_annotators", *_CANDIDATE_OPTIONS) if from_review else ()
     of_review = {name: getattr(arguments, name) for name in names}
     if arguments.review is None and (stray := next((name for name in of_review if of_review[name] is not None), None)):
         raise UsageError(f"--{stray.replace('_', '-')} needs a folder of candidates and decisions: --review DIR")
-    if getattr(arguments, "seed", None) is not None and not (arguments.probes or arguments.news):
-        raise UsageError("--seed needs --probes or --news: nothing else is drawn at random")
+    if getattr(arguments, "seed", None) is not None and not (arguments.probes or arguments.news or arguments.past):
+        raise UsageError("--seed needs --probes, --news or --past: nothing else is drawn at random")
     if arguments.probes and getattr(arguments, "dropped", None):
         raise UsageError("--dropped writes rows of --lama; the manifest counts dropped rows of --probes")
     # what is cheap comes first: a wrong folder or model must not cost the reading of the news
     check_place(arguments.out, "CKL")
     for model in _models(arguments):
         _open_model(model)
-    if arguments.review and (arguments.news or arguments.past):
+    if arguments.review and arguments.news:
         yield _candidates(arguments, work)
         if not arguments.judge:
             return
@@ -175,7 +176,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str | CklManifest]:
             lama=arguments.lama,
             kilt=arguments.kilt,
             news=tuple(arguments.news or ()),
-            past=tuple((arguments.past or ()) if arguments.config in EASY else ()),
+            past=tuple(arguments.past or ()),
             probes=tuple(arguments.probes or ()),
             review=arguments.review,
             work=work,
@@ -204,16 +205,15 @@ def _candidates(arguments: argparse.Namespace, work: Path) -> str:
     from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
     review, past, news = arguments.review, arguments.past, arguments.news
-    if not (past and news):
-        raise UsageError("candidates need both news, --news PATHS, and an older corpus, --past PATHS")
     pages = find_news(news, NewsOptions(), work, arguments.jobs)
     with build_index(past, work / "past") as index:
         options = given_options(CandidateOptions, arguments)
         manifest = write_candidates(pages.rows(), index, review, options, described(pages.pages.inputs), _open_model)
     number = manifest.counts.kept
     return (
-        f"{review}: {number:,} candidates; {review}/README.md tells annotators what to do. "
-        f"Then, or with --judge MODEL: temporalwiki ckl {arguments.config} --review {review}"
+        f"{review}: {number:,} candidates. Import tasks.json into a project of Label Studio with the interface "
+        f"labels.xml, and export it as JSON into {review}/annotations. Then, or with --judge MODEL: "
+        f"temporalwiki ckl {arguments.config} --review {review}"
     )
 
 
@@ -226,7 +226,7 @@ def _models(arguments: argparse.Namespace) -> Iterator[str]:
 
         easy = given_options(EasyOptions, arguments)
         yield from dict.fromkeys(model for name in MODELS if (model := getattr(easy, name)) is not None)
-    elif arguments.review and arguments.news and arguments.past:
+    elif arguments.review and arguments.news:
         from temporalwiki.builders.ckl.candidates import CandidateOptions
 
         options = given_options(CandidateOptions, arguments)

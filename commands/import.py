@@ -15,8 +15,9 @@ example:
   temporalwiki import ckl_data                                # a folder of unpacked files, into ./ckl
 
 It reads TemporalWiki's 0801-0901_changed.csv, 0801-0901_unchanged.csv and the same for the three months after, and
-CKL's invariantLAMA.csv, updatedLAMA.csv, newLAMA.csv, newLAMA_easy.csv, recent_news_full.csv,
-recent_news_small.csv, recent_news_small1.csv and recent_news_small2.csv, each with the JSON file of its answers.
+CKL's invariantLAMA.csv, updatedLAMA.csv, newLAMA.csv, newLAMA_easy.csv, newLAMA_easy_small.csv and its two parts, each
+with the JSON file of its answers; recent_news_full.csv, recent_news_small.csv and its two parts;
+wikipedia_pretrain_full.csv and wikipedia_pretrain_small.csv; trex_5000.csv and newLAMA_easy_5000.csv.
 """
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.terminal import say
 from temporalwiki.builders.build import BuildOptions, build, find_sources
+from temporalwiki.builders.ckl.templates import LANGUAGES
 from temporalwiki.builders.configs import SPLITS, names
 from temporalwiki.builders.dataset_folder import check_place, problems
 from temporalwiki.builders.fetch import (
@@ -66,8 +67,9 @@ class Job:
         language = Interval(self.wiki, "20010101", "20010201").language  # raises UsageError for a wrong name
         if self.ckl is not None and self.ckl.lower() == self.repo_id.lower():
             raise UsageError(f"--ckl: {self.ckl} is the dataset of months (--repo); CKL needs its own repository")
-        if self.ckl is not None and language != "en":
-            raise UsageError(f"--ckl: clozes and questions are in English, but {self.wiki} is in {language!r}")
+        if self.ckl is not None and language not in LANGUAGES:
+            known = " and ".join(LANGUAGES)
+            raise UsageError(f"--ckl: there are clozes and questions in {known}, but {self.wiki} is in {language!r}")
 
     def beside(self, content: str) -> Path:
         """Return the folder next to ``out`` for live CKL ("ckl") or for facts of months only on the Hub ("facts")."""

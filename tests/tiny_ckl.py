@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -90,12 +91,48 @@ def write_review(review: Path) -> None:
         write_candidates(rows, index, review, CandidateOptions(), open_model=lambda name: model)
 
 
-def decide(review: Path, annotators: tuple[str, ...] = ("ann",)) -> None:
-    """Call the first candidate updated and the others new."""
-    ids = [json.loads(line)["id"] for line in (review / "candidates.jsonl").read_text("utf-8").splitlines()]
+def decide(review: Path, people: int = 1) -> None:
+    """Call the first candidate updated and the others new, as this many people."""
+    ids = [task["data"]["id"] for task in json.loads((review / "tasks.json").read_text("utf-8"))]
     assert len(ids) > 2
-    lines = [{"id": id, "valid": True, "answer_right": True, "past": "none"} for id in ids]
-    lines[0] |= {"past": "other", "old_answers": ["Nobody Else"]}
-    for name in annotators:
-        path = review / "decisions" / f"{name}.jsonl"
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    new = {"valid": "yes", "answer_right": "yes", "past": "none"}
+    said = dict.fromkeys(ids, new) | {ids[0]: new | {"past": "other", "old_answers": ["Nobody Else"]}}
+    export(review, dict.fromkeys(range(1, people + 1), said))
+
+
+def export(review: Path, people: Mapping[int, Mapping[str, Mapping[str, Any]]], name: str = "export") -> Path:
+    """Write Label Studio's export of a review: what each person said, by candidate and control.
+
+    A person who said None about a candidate skipped it.
+    """
+    tasks = json.loads((review / "tasks.json").read_text("utf-8"))
+    for number, task in enumerate(tasks, 1):
+        task |= {"id": 100 + number, "predictions": [], "drafts": [], "meta": {}, "inner_id": number, "project": 1}
+        task["annotations"] = [
+            {
+                "id": 1000 * number + person,
+                "completed_by": {"id": person, "email": "a@b.example", "first_name": "Ann", "last_name": ""},
+                "result": [_item(*control) for control in (said[task["data"]["id"]] or {}).items()],
+                "was_cancelled": said[task["data"]["id"]] is None,
+                "ground_truth": False,
+                "lead_time": 3.5,
+            }
+            for person, said in people.items()
+            if task["data"]["id"] in said
+        ]
+    file = review / "annotations" / f"{name}.json"
+    file.write_text(json.dumps(tasks), "utf-8")
+    return file
+
+
+def _item(control: str, value: str | list[str]) -> dict[str, Any]:
+    kind, key = ("choices", "choices") if control in ("valid", "answer_right", "past") else ("textarea", "text")
+    values = [value] if isinstance(value, str) else value
+    return {
+        "id": "x",
+        "from_name": control,
+        "to_name": "asked",
+        "type": kind,
+        "value": {key: values},
+        "origin": "manual",
+    }

@@ -15,15 +15,18 @@ from temporalwiki.builders.ckl.kilt import NAMES as KILT
 from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 
 NEWS = ("recentnews", "recentnews-small", "recentnews-small-p1", "recentnews-small-p2")
-EASY = ("newlama-easy", "newquestions-easy")
+EASY = ("newlama-easy", "newquestions-easy", "newlama-easy-small", "newlama-easy-small-p1", "newlama-easy-small-p2")
+PAST = ("wikipedia", "wikipedia-small")
 LAMA = ("invariantlama", "updatedlama", "newlama")
-CONFIGS = (*LAMA, *EASY, *NEWS, *(f"kilt-{name}" for name in KILT))
+CONFIGS = (*LAMA, *EASY, *NEWS, *PAST, *(f"kilt-{name}" for name in KILT))
 # The sources of each config, as options of the command: exactly one of these sets.
 _WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "invariantlama": (("lama",), ("probes",), ("probes", "lama")),
-    "updatedlama": (("probes",), ("probes", "lama"), ("review",), ("review", "news")),
-    "newlama": (("probes",), ("probes", "lama"), ("review",), ("review", "news")),
-    **dict.fromkeys((*EASY, *NEWS), (("news",),)),
+    "updatedlama": (("probes",), ("probes", "lama"), ("review",), ("review", "news", "past")),
+    "newlama": (("probes",), ("probes", "lama"), ("review",), ("review", "news", "past")),
+    **dict.fromkeys(EASY, (("news",), ("news", "past"))),
+    **dict.fromkeys(NEWS, (("news",),)),
+    **dict.fromkeys(PAST, (("past",),)),
     "kilt": (("kilt",),),
 }
 _LIVE = re.compile(rf"({'|'.join(LAMA)})-([0-9]{{4}}|[0-9]{{8}}-[0-9]{{8}})")  # updatedlama-1112
@@ -36,7 +39,7 @@ class Sources:
     lama: Path | None = None  # LAMA's relations.jsonl and TREx/
     kilt: Path | None = None  # KILT's JSONL files
     news: tuple[Path, ...] = ()  # files or folders of WARC files, saved pages and records
-    past: tuple[Path, ...] = ()  # an older corpus, for the easy sets
+    past: tuple[Path, ...] = ()  # an older corpus: files or folders
     probes: tuple[Path, ...] = ()  # dataset folders of temporalwiki
     review: Path | None = None  # candidates and decisions on them
     work: Path = Path("ckl.work")  # keeps results that are costly to compute
@@ -58,7 +61,7 @@ def check_name(name: str) -> None:
 
 def check_sources(name: str, sources: object) -> None:
     """Raise UsageError unless a config can be built from ``sources``, an object with the attributes of Sources."""
-    given = [source for source in ("probes", "lama", "review", "news", "kilt") if getattr(sources, source)]
+    given = [source for source in ("probes", "lama", "review", "news", "past", "kilt") if getattr(sources, source)]
     live = _LIVE.fullmatch(name)
     ways = _WAYS[live[1] if live else "kilt" if name.startswith("kilt") else name]
     if live:
@@ -85,15 +88,13 @@ def options_of(name: str) -> type | None:
 def build_configs(name: str, sources: Sources, options: Any = None, open_model: OpenModel = no_models) -> list[Config]:
     """Return a config by name, and the configs that the same step makes.
 
-    ``recentnews`` comes with its parts; newlama-easy and newquestions-easy, and updatedlama and newlama from a review,
-    come in pairs; ``kilt`` is all of KILT. ``options`` are of the class ``options_of(name)``; ``open_model`` opens
-    the models that they name. Raises UsageError for an unknown name or missing sources, InputError for sources that
-    cannot be used.
+    ``recentnews``, ``newlama-easy`` and ``wikipedia`` come with their parts; newlama-easy also comes with
+    newquestions-easy, and updatedlama with newlama from a review; ``kilt`` is all of KILT. ``options`` are of the
+    class ``options_of(name)``; ``open_model`` opens the models that they name. Raises UsageError for an unknown name
+    or missing sources, InputError for sources that cannot be used.
     """
     check_name(name)
     check_sources(name, sources)
-    if sources.past and name not in EASY:
-        raise UsageError(f"{name}: an older corpus is left out of {' and '.join(EASY)} only")
     if options is None and (kind := options_of(name)) is not None:
         options = kind()
     if name in NEWS:
@@ -106,7 +107,12 @@ def build_configs(name: str, sources: Sources, options: Any = None, open_model: 
         from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
         news = find_news(list(sources.news), NewsOptions(), sources.work, sources.jobs)
-        return easy(news.rows(), options, news.pages.inputs, open_model, sources.past, sources.work)
+        configs = easy(news.rows(), options, news.pages.inputs, open_model, sources.past, sources.work)
+        return configs if name in EASY[:2] else [config for config in configs if config.name.startswith(name)]
+    if name in PAST:
+        from temporalwiki.builders.ckl.past_corpus import past_corpus
+
+        return [config for config in past_corpus(sources.past, sources.seed) if config.name.startswith(name)]
     if name.startswith("kilt"):
         from temporalwiki.builders.ckl.kilt import kilt
 

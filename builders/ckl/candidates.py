@@ -1,18 +1,18 @@
-"""Candidates for UpdatedLAMA and NewLAMA from the news, as files for annotators (CKL, appendix B).
+"""Candidates for UpdatedLAMA and NewLAMA from the news, as a project for Label Studio (CKL, appendix B).
 
-REVIEW/candidates.jsonl   a question, its answer, the sentence, and passages of an older corpus, one candidate a line
-REVIEW/README.md          instructions for annotators
-REVIEW/candidates.json    the manifest: options, inputs, and counts of dropped candidates by reason; written last
-REVIEW/decisions/         one file per annotator: see ``decisions``
+REVIEW/tasks.json     a question, its answer, the sentence, and passages of an older corpus, one candidate a task
+REVIEW/labels.xml     the labelling interface, with instructions for annotators
+REVIEW/review.json    the manifest: options, inputs, and counts of dropped candidates by reason; written last
+REVIEW/annotations/   exports of Label Studio, and the files of judges
 """
 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import hashlib
 import importlib.metadata
 import re
+import shutil
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -29,15 +29,15 @@ from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
 from temporalwiki.base.progress import Progress
-from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import Counts
-from temporalwiki.builders.ckl.corpus_index import CorpusIndex, Past, plain
+from temporalwiki.builders.ckl.corpus_index import CorpusIndex, plain
+from temporalwiki.builders.ckl.label_studio import LABELS, Candidate, as_list, encode_task, read_tasks
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, WRITER, OpenModel, TextModel, no_models
 from temporalwiki.builders.streams import digest
 
-CANDIDATES, ABOUT, README, DECISIONS = "candidates.jsonl", "candidates.json", "README.md", "decisions"
+TASKS, INTERFACE, ABOUT, ANNOTATIONS = "tasks.json", "labels.xml", "review.json", "annotations"
 
 VERSION = 1  # of the candidates; recorded in their manifest
 _SENTENCE = range(6, 61)  # words
@@ -47,21 +47,6 @@ _CONTEXT = 1000  # characters before a sentence that a question model may read
 _SPACES = re.compile(r"\s+")
 
 
-class Candidate(msgspec.Struct):
-    """A line of candidates.jsonl."""
-
-    id: str
-    question: str
-    answer: str
-    statement: str  # the sentence with <extra_id_0> in the answer's place
-    sentence: str
-    title: str
-    url: str
-    published: datetime.datetime
-    prediction: str | None  # the closed-book answer of a model of the past; null if none was asked
-    past_evidence: list[Past]
-
-
 class _ReviewCounts(msgspec.Struct):
     read: int  # spans
     kept: int
@@ -69,14 +54,14 @@ class _ReviewCounts(msgspec.Struct):
 
 
 class ReviewManifest(msgspec.Struct):
-    """The content of candidates.json."""
+    """The content of review.json."""
 
     made_by: str
     options: dict[str, Any]
     inputs: list[dict[str, Any]]
     past: dict[str, Any]
     counts: _ReviewCounts
-    sha256: str  # of candidates.jsonl
+    sha256: str  # of tasks.json
     format: int = 1
 
 
@@ -129,21 +114,20 @@ def write_candidates(
     """
     review = review.resolve()
     counts = Counts()
-    target = review / CANDIDATES
     question_model = open_model(options.question_model)
     answer_model = None if options.answer_model is None else open_model(options.answer_model)
     with only_one(review, "review"):
         content = hashlib.sha256()
-        with whole_file(target) as part:
+        with whole_file(review / TASKS) as part:
             with part.open("wb") as file, Progress("candidates", None, "page") as progress:
-                for candidate in _candidates(progress.each(rows), past, options, counts, question_model, answer_model):
-                    line = msgspec.json.encode(candidate) + b"\n"
-                    content.update(line)
-                    file.write(line)
+                found = _candidates(progress.each(rows), past, options, counts, question_model, answer_model)
+                for part_of_list in as_list(map(encode_task, found)):
+                    content.update(part_of_list)
+                    file.write(part_of_list)
             if not counts.kept:
                 reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(counts.dropped.items()))
                 raise InputError(f"{review}: no candidates in {counts.read:,} names and dates: {reasons}")
-            _check_decisions(review, content.hexdigest())
+            _check_annotations(review, content.hexdigest())
         manifest = ReviewManifest(
             made_by=f"temporalwiki {importlib.metadata.version('temporalwiki')}",
             options=_recorded(options, question_model, answer_model),
@@ -152,43 +136,42 @@ def write_candidates(
             counts=_ReviewCounts(**counts.as_json()),
             sha256=content.hexdigest(),
         )
-        with whole_file(review / README) as part:
-            part.write_text(GUIDE, encoding="utf-8")
-        make_folder(review / DECISIONS)
+        with whole_file(review / INTERFACE) as part:
+            shutil.copyfile(LABELS, part)
+        make_folder(review / ANNOTATIONS)
         write_json(review / ABOUT, msgspec.to_builtins(manifest))
     return manifest
 
 
-def read_candidates(review: Path) -> Iterator[Candidate]:
-    """Yield the candidates of a review; raise InputError with file and line for an invalid one."""
-    for _, candidate in json_lines.read(review / CANDIDATES, Candidate):
-        yield candidate
+def read_candidates(review: Path) -> list[Candidate]:
+    """Return the candidates of a review; raise InputError if they are damaged."""
+    return read_tasks(review / TASKS, "make the candidates again")
 
 
 def read_review(review: Path) -> ReviewManifest:
     """Return the manifest of a review; raise InputError if it is damaged, or if its candidates were changed."""
-    if not (review / CANDIDATES).is_file():
-        raise InputError(f"{review}: not a review: it has no {CANDIDATES}")
+    if not (review / TASKS).is_file():
+        raise InputError(f"{review}: not a review: it has no {TASKS}")
     manifest = read_json(review / ABOUT, ReviewManifest, "the whole manifest of a review; make the candidates again")
-    if digest(review / CANDIDATES, "sha256") != manifest.sha256:
+    if digest(review / TASKS, "sha256") != manifest.sha256:
         raise InputError(
-            f"{review / CANDIDATES}: was changed after it was written; make the candidates again (corrections belong "
-            "into the decisions)"
+            f"{review / TASKS}: was changed after it was written; make the candidates again (corrections belong into "
+            "Label Studio)"
         )
     return manifest
 
 
-def _check_decisions(review: Path, content: str) -> None:
-    decisions = sorted((review / DECISIONS).glob("*.jsonl"))
-    if not decisions:
+def _check_annotations(review: Path, content: str) -> None:
+    annotations = sorted((review / ANNOTATIONS).glob("*.json"))
+    if not annotations:
         return
     known = set()
     with contextlib.suppress(InputError):
         known.add(read_json(review / ABOUT, ReviewManifest).sha256)
-    if (review / CANDIDATES).is_file():  # a killed run may have written it without its manifest
-        known.add(digest(review / CANDIDATES, "sha256"))
+    if (review / TASKS).is_file():  # a killed run may have written it without its manifest
+        known.add(digest(review / TASKS, "sha256"))
     if content not in known:
-        raise InputError(f"{decisions[0]}: has decisions on other candidates; remove it, or use another folder")
+        raise InputError(f"{annotations[0]}: has decisions on other candidates; remove it, or use another folder")
 
 
 def _recorded(options: CandidateOptions, question_model: TextModel, answer_model: TextModel | None) -> dict[str, Any]:
@@ -326,57 +309,3 @@ def _is_new(asked: tuple[_Span, str], seen: set[int], counts: Counts) -> bool:
 
 def _id(span: _Span) -> str:
     return fingerprint(span.row["url"], span.statement, span.answer)
-
-
-GUIDE = """\
-# How to decide
-
-Each line of `candidates.jsonl` is one candidate: a `question` with its `answer`. A program made both from a `sentence`
-of a news page (`title`, `url`, `published`). The `statement` is that sentence with `<extra_id_0>` in place of the
-answer. `past_evidence` has passages of a corpus that is older than the news, most similar first; `has_answer` tells
-whether a passage contains the answer. `prediction` is the answer of a model of the past, if one was asked.
-
-Write your decisions into your own file, `decisions/YOUR-NAME.jsonl`, one line per candidate, in any order. Do not
-change `candidates.jsonl`: corrections belong into your decision.
-
-1. **Is the question valid?** It asks for one thing, and people understand it without the page: no "he", no "the
-   company", no "yesterday". If you can correct it, write a better `question` and a better `statement` with exactly one
-   `<extra_id_0>`. People must also understand the statement without the page. If you cannot correct it, write
-   `"valid": false` and go on to the next candidate.
-2. **Is the answer right** according to the page? If not, write `"answer_right": false` and go on to the next
-   candidate. If several answers are right, list all of them in `answers`; otherwise leave it null.
-3. **What did the past say?** Read the passages. Look into other sources from before `published` if you can.
-   - `"past": "other"`: there was another answer, which is no longer right. Write it into `old_answers`. Write its
-     source into `old_evidence`: the `id` of a passage, or a sentence of your own source. The fact was *updated*.
-   - `"past": "same"`: the same answer was right before. The candidate is not news and is left out.
-   - `"past": "none"`: there was no answer. The fact is *new*.
-
-If you are not sure, `"valid": null` leaves a candidate undecided.
-
-| field | |
-|---|---|
-| `id` | the candidate's |
-| `valid` | true, false, or null for undecided |
-| `answer_right` | true or false; needed if `valid` is true |
-| `past` | "other", "same" or "none"; needed if `answer_right` is true |
-| `old_answers` | a list; needed if `past` is "other", otherwise empty or left out |
-| `old_evidence` | text or null |
-| `statement`, `question`, `answers` | your corrections; null or left out if the candidate's are good |
-| `note` | your remarks; no program reads them |
-
-Example, one decision per line:
-
-```json
-{"id": "0123456789abcdef", "valid": true, "answer_right": true, "past": "other", "old_answers": ["Ann Weber"], \
-"old_evidence": "Ann Weber is the mayor of Easton.", "statement": "The mayor of Easton is <extra_id_0>.", \
-"question": "Who is the mayor of Easton?", "answers": ["Bo Lind", "B. Lind"]}
-{"id": "123456789abcdef0", "valid": true, "answer_right": true, "past": "none"}
-{"id": "23456789abcdef01", "valid": false, "note": "who is 'he'?"}
-```
-
-A candidate becomes a row if more than half of the annotators who decided call the question valid, more than half of
-these call the answer right, and more than half of these agree on the past. It is left out if its statement does not
-have exactly one `<extra_id_0>`, if its answer is part of its own statement or question, or if the old answer of an
-update is the new one. If annotators corrected a statement or question differently, the most frequent correction wins;
-if several are equally frequent, the one of the annotator whose file name comes first.
-"""

@@ -158,9 +158,7 @@ def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
 
     Raises InputError if there is nothing to index, and, with file and line, if something cannot be read.
     """
-    files = sorted({file.resolve(): file for path in paths for file in _files(path)}.values())
-    if not files:
-        raise InputError("no files of an older corpus were given")
+    files = corpus_files(paths)
     inputs = [{"file": file.name, "size": file.stat().st_size, "sha1": digest(file, "sha1")} for file in files]
     order = sorted(range(len(files)), key=lambda i: (inputs[i]["file"], inputs[i]["sha1"]))
     files, inputs = [files[i] for i in order], [inputs[i] for i in order]
@@ -189,7 +187,7 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> N
             file.execute("BEGIN")
             with Progress("indexing the past", None, "passage") as progress:
                 for path in files:
-                    for id, title, pieces in _documents(path):
+                    for id, title, pieces in read_documents(path):
                         number = 0
                         for text in _passages(pieces):
                             row = (f"{id}#{number}", title, text)
@@ -260,6 +258,14 @@ def _quoted(text: str) -> str:
 # Files
 
 
+def corpus_files(paths: Sequence[Path]) -> list[Path]:
+    """Return the files of a corpus in order; raise InputError if there are none."""
+    files = sorted({file.resolve(): file for path in paths for file in _files(path)}.values())
+    if not files:
+        raise InputError("no files of an older corpus were given")
+    return files
+
+
 def _files(path: Path) -> list[Path]:
     if path.is_file():
         if not path.name.endswith(_SUFFIXES):
@@ -289,7 +295,8 @@ def _config(folder: Path) -> Path:
     raise InputError(f"{folder}: has no config wikipedia-* or unchanged-*; build one with --include wikipedia")
 
 
-def _documents(path: Path) -> Iterator[Text]:
+def read_documents(path: Path) -> Iterator[Text]:
+    """Yield the documents of a file; raise InputError, with the line if there are lines, if it is damaged."""
     if path.suffix == ".parquet":
         yield from _parquet(path)
     elif path.name.endswith((".txt", ".txt.gz")):

@@ -1,32 +1,27 @@
 """UpdatedLAMA and NewLAMA from annotators' decisions on candidates (CKL, appendix B).
 
-REVIEW/decisions/NAME.jsonl is the file of one annotator, a person or a judge model. REVIEW/README.md tells annotators
-what to do.
+REVIEW/annotations/ has exports of Label Studio, and the files of judges.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import msgspec
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.json_files import fingerprint, read_json
+from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
-from temporalwiki.builders.ckl import json_lines
-from temporalwiki.builders.ckl.candidates import ABOUT, CANDIDATES, DECISIONS, Candidate, read_candidates, read_review
+from temporalwiki.builders.ckl.candidates import ABOUT, ANNOTATIONS, TASKS, read_candidates, read_review
 from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.label_studio import Candidate, Decision, read_decisions
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
 
-_LONGEST = 1 << 20  # bytes of a decision
 _SEARCHED = 20_000  # ids that are searched for a similar one
 _NAMES = {"updated": "updatedlama", "new": "newlama"}
 _ABOUT = {
@@ -35,29 +30,13 @@ _ABOUT = {
 }
 _SOURCE = "sentences of news pages, whose texts belong to their publishers; questions and decisions as options say"
 
-
-class Decision(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """One annotator's decision on one candidate: a line of their file."""
-
-    id: str
-    valid: bool | None  # whether the question can be understood without the page; None: undecided
-    answer_right: bool | None = None  # according to the page
-    past: Literal["other", "same", "none"] | None = None  # the answer that the past gave
-    old_answers: list[str] = []
-    old_evidence: str | None = None  # the id of a passage, or a text
-    statement: str | None = None  # a corrected one, as question and answers below; None: the candidate's is good
-    question: str | None = None
-    answers: list[str] | None = None
-    note: str | None = None
+_Votes = Mapping[str, Mapping[str, Decision]]  # by candidate and annotator
 
 
-class JudgeNote(msgspec.Struct):
-    """The note that a judge writes next to its decisions."""
-
-    judge: dict[str, str]  # name and revision of the model
-    version: int
-    candidates: str  # SHA-256 of the candidates
-    controls: dict[str, list[int]]  # right answers and number of control questions, by kind
+class _Found(NamedTuple):
+    votes: _Votes
+    annotators: list[str]
+    judges: dict[str, float | None]  # the share of control questions that each judge has right
 
 
 def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Config]:
@@ -67,39 +46,40 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Conf
     valid, more than half of these the answer right, and more than half of these must agree on the past: with another
     answer the fact is updated, without an answer it is new, with the same answer it is left out. The statement and
     the question that most of these annotators wrote are used, and all their answers count as right. Both configs count
-    every candidate as kept or as dropped for a reason.
+    every candidate as kept or as dropped for a reason. All decisions are in memory.
 
-    Raises InputError if there are no decisions, and, with file, line and field, for an invalid one or one on an
+    Raises InputError if there are no decisions, and, with file, task and annotator, for an invalid one or one on an
     unknown candidate. Raises UsageError if ``least_annotators`` is below 1.
     """
     if least_annotators < 1:
         raise UsageError("least_annotators must be at least 1")
-    candidates = read_review(review)
-    files, notes = _files(review / DECISIONS)
+    manifest = read_review(review)
+    candidates = {candidate.id: candidate for candidate in read_candidates(review)}
+    files = _files(review / ANNOTATIONS)
     if not files:
-        raise InputError(f"{review / DECISIONS}: nobody has decided yet: see {review / 'README.md'}, or use --judge")
-    judges = {note.stem: _read_note(note, candidates.sha256) for note in notes}
-    votes = _votes(review, files)
+        raise InputError(
+            f"{review / ANNOTATIONS}: nobody has decided yet; put Label Studio's export here, as JSON, or use --judge"
+        )
+    found = _decisions(candidates, files)
+    about = msgspec.to_builtins(manifest)
     options = {
         "least_annotators": least_annotators,
-        "annotators": [file.stem for file in files],
-        "judges": {file.stem: judges[file.stem] for file in files if file.stem in judges},
-        "candidates": {
-            key: msgspec.to_builtins(getattr(candidates, key)) for key in ("options", "inputs", "past", "counts")
-        },
+        "annotators": found.annotators,
+        "judges": {name: {"controls_right": score} for name, score in found.judges.items()},
+        "candidates": {key: about[key] for key in ("options", "inputs", "past", "counts")},
     }
     configs = []
     for wanted, name in _NAMES.items():
-        counts = Counts(more=_agreement(votes))
+        counts = Counts(more=_agreement(found.votes))
         configs.append(
             Config(
                 name=name,
                 kind="annotated",
-                splits={"test": _rows(review, votes, wanted, least_annotators, counts)},
+                splits={"test": _rows(candidates.values(), found.votes, wanted, least_annotators, counts)},
                 about=_ABOUT[wanted],
                 licences=("other",),
                 source=_SOURCE,
-                inputs=[review / CANDIDATES, review / ABOUT, *files],
+                inputs=[review / TASKS, review / ABOUT, *files],
                 options=options,
                 counts=counts,
             )
@@ -107,114 +87,60 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Conf
     return configs
 
 
-def _files(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Return the files of decisions and the notes of judges; raise InputError for any other file."""
-    files: list[Path] = []
-    notes: list[Path] = []
+def _files(folder: Path) -> list[Path]:
+    """Return the files of decisions; raise InputError for any other file."""
+    files = []
     for path in sorted(folder.iterdir() if folder.is_dir() else ()):
-        if path.name.startswith("."):  # locks, and files of editors and file managers
+        if path.name.startswith("."):  # locks, unfinished judges, and files of editors and file managers
             continue
-        if not path.is_file() or path.suffix not in (".jsonl", ".json"):
-            near = path.with_suffix(".jsonl").name
-            raise InputError(f"{path}: not a file of decisions; did you mean {near}? If not, remove it")
-        (files if path.suffix == ".jsonl" else notes).append(path)
-    return files, notes
+        if not path.is_file() or path.suffix != ".json":
+            raise InputError(f"{path}: not an export of Label Studio as JSON (.json); remove it")
+        files.append(path)
+    return files
 
 
-def _read_note(path: Path, candidates: str) -> dict[str, Any]:
-    """Return what a judge's note says about the judge; raise InputError if it decided on other candidates."""
-    note = read_json(path, JudgeNote, "the note of a judge; without it the decisions count as a person's")
-    if note.candidates != candidates:
-        raise InputError(f"{path}: a judge's decisions on other candidates; remove both files and run the judge again")
-    return {"judge": note.judge, "version": note.version, "controls": note.controls}
+def _decisions(known: Mapping[str, Candidate], files: Iterable[Path]) -> _Found:
+    """Return all decisions.
 
-
-def read_decisions(file: Path) -> Iterator[tuple[int, Decision]]:
-    """Yield an annotator's decisions with the numbers of their lines.
-
-    Raises InputError with file, line and field for an invalid one.
+    An export contains the decisions of earlier ones, so a decision counts once. Raises InputError for a decision on an
+    unknown or changed candidate, and for two decisions of an annotator on a candidate.
     """
-    to_do = f"a decision has the fields {', '.join(Decision.__struct_fields__)}"
-    for number, decision in json_lines.read(file, Decision, _LONGEST, to_do):
-        if problem := _problem(decision):
-            raise InputError(f"{file}: line {number}: {problem}")
-        yield number, decision
-
-
-def _problem(decision: Decision) -> str | None:
-    """Return which field of a decision is missing or contradicts another."""
-    if not decision.valid:
-        return None
-    if decision.answer_right is None:
-        return "answer_right: must be true or false if valid is true"
-    if not decision.answer_right:
-        return None
-    if decision.past is None:
-        return 'past: must be "other", "same" or "none" if answer_right is true'
-    if decision.past == "other" and not any(map(normalize, decision.old_answers)):
-        return 'old_answers: needed if past is "other": what was the answer before?'
-    if decision.past != "other" and decision.old_answers:
-        return f'old_answers: not allowed if past is "{decision.past}": one of them is wrong'
-    if decision.answers is not None and not any(map(normalize, decision.answers)):
-        return "answers: empty; null takes the candidate's"
-    if decision.statement is not None and decision.statement.count(SENTINEL) != 1:
-        return f"statement: needs exactly one {SENTINEL}, in the place of the answer"
-    if decision.statement is not None and not normalize(decision.statement.replace(SENTINEL, "")):
-        return f"statement: has no words except {SENTINEL}"
-    if decision.question is not None and not normalize(decision.question):
-        return "question: empty; null takes the candidate's"
-    if decision.question is not None and "<extra_id_" in decision.question:
-        return "question: contains a sentinel, but a question has no blank"
-    return None
-
-
-def _votes(review: Path, files: Iterable[Path]) -> sqlite3.Connection:
-    """Return a database of all decisions by candidate.
-
-    Raises InputError for a decision on an unknown candidate, and for a second one on the same candidate.
-    """
-    votes = sqlite3.connect("")  # in a temporary file, which SQLite removes
-    votes.execute("CREATE TABLE candidate (id TEXT PRIMARY KEY) WITHOUT ROWID")
-    votes.executemany("INSERT OR IGNORE INTO candidate VALUES (?)", ((c.id,) for c in read_candidates(review)))
-    votes.execute(
-        "CREATE TABLE vote (id TEXT, file TEXT, line INTEGER, vote BLOB, PRIMARY KEY (id, file)) WITHOUT ROWID"
-    )
+    votes: dict[str, dict[str, Decision]] = {}
+    judges: dict[str, float | None] = {}
+    annotators = set()
     for file in files:
-        for number, decision in read_decisions(file):
-            where = f"{file}: line {number}"
-            try:
-                known = votes.execute("SELECT 1 FROM candidate WHERE id = ?", (decision.id,)).fetchone()
-            except UnicodeEncodeError:
-                known = None
-            if not known:
-                raise InputError(f"{where}: id: no candidate {decision.id[:60]!r}{_similar_id(votes, decision.id)}")
-            row = (decision.id, file.name, number, msgspec.json.encode(decision))
-            if not votes.execute("INSERT OR IGNORE INTO vote VALUES (?, ?, ?, ?)", row).rowcount:
-                sql = "SELECT line FROM vote WHERE id = ? AND file = ?"
-                (before,) = votes.execute(sql, row[:2]).fetchone()
-                raise InputError(f"{where}: a second decision on {decision.id}, after line {before}; keep one of them")
-    return votes
+        for said in read_decisions(file):
+            id = said.candidate.id
+            if id not in known:
+                near = get_close_matches(id[:60], list(known)[:_SEARCHED], n=1)
+                raise InputError(
+                    f"{said.where}: no candidate {id[:60]!r}{f'; did you mean {near[0]}?' if near else ''}"
+                )
+            if any(
+                getattr(said.candidate, key) != getattr(known[id], key) for key in ("question", "answer", "statement")
+            ):
+                raise InputError(f"{said.where}: the task is not as in {TASKS}; import that into a new project")
+            of_candidate = votes.setdefault(id, {})
+            if of_candidate.setdefault(said.who, said.decision) != said.decision:
+                raise InputError(
+                    f"{said.where}: a second decision on {id}, which differs from the first; keep one of them"
+                )
+            annotators.add(said.who)
+            if said.judge:
+                judges[said.who] = said.score
+    return _Found(votes, sorted(annotators), dict(sorted(judges.items())))
 
 
-def _similar_id(votes: sqlite3.Connection, id: str) -> str:
-    ids = [one for (one,) in votes.execute("SELECT id FROM candidate LIMIT ?", (_SEARCHED,))]
-    near = get_close_matches(id[:60], ids, n=1)
-    return f"; did you mean {near[0]}?" if near else f"; use the ids of {CANDIDATES}"
-
-
-def _agreement(votes: sqlite3.Connection) -> dict[str, Any]:
+def _agreement(votes: _Votes) -> dict[str, Any]:
     """Return the number of decisions by annotator, and how often all annotators of a candidate agree."""
     decided_by: Counter[str] = Counter()
     several = agreed = 0
-    for _, group in groupby(votes.execute("SELECT id, file, vote FROM vote ORDER BY id, file"), itemgetter(0)):
-        verdicts = []
-        for _, file, vote in group:
-            decision = msgspec.json.decode(vote, type=Decision)
-            decided_by[file.removesuffix(".jsonl")] += decision.valid is not None
-            if decision.valid is not None:
-                verdicts.append((decision.valid, decision.valid and decision.answer_right, decision.past))
-        several += len(verdicts) > 1
-        agreed += len(verdicts) > 1 and len(set(verdicts)) == 1
+    for of_candidate in votes.values():
+        decided = {who: decision for who, decision in of_candidate.items() if decision.valid is not None}
+        decided_by.update(decided.keys())
+        verdicts = {(one.valid, one.valid and one.answer_right, one.past) for one in decided.values()}
+        several += len(decided) > 1
+        agreed += len(decided) > 1 and len(verdicts) == 1
     return {
         "decided_by": dict(sorted(decided_by.items())),
         "decided_by_several": several,
@@ -223,14 +149,13 @@ def _agreement(votes: sqlite3.Connection) -> dict[str, Any]:
 
 
 def _rows(
-    review: Path, votes: sqlite3.Connection, wanted: str, least_annotators: int, counts: Counts
+    candidates: Iterable[Candidate], votes: _Votes, wanted: str, least_annotators: int, counts: Counts
 ) -> Iterator[Row]:
     seen: set[str] = set()
-    for candidate in read_candidates(review):
+    for candidate in candidates:
         counts.read += 1
-        found = votes.execute("SELECT vote FROM vote WHERE id = ? ORDER BY file", (candidate.id,))
-        decisions = [msgspec.json.decode(vote, type=Decision) for (vote,) in found]
-        row = row_from_decisions(candidate, decisions, least_annotators)
+        by_name = sorted(votes.get(candidate.id, {}).items())
+        row = row_from_decisions(candidate, [decision for _, decision in by_name], least_annotators)
         if isinstance(row, str):
             counts.drop(row)
         elif bool(row["old_answers"]) != (wanted == "updated"):

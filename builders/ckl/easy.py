@@ -12,7 +12,7 @@ import heapq
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from itertools import pairwise
 from operator import attrgetter
 from pathlib import Path
@@ -41,6 +41,16 @@ _PASSAGES = 5  # of the past that are compared with a sentence
 _CHARACTERS = 20  # the largest average length of a word
 
 
+_CLOZE = "a sentence of a recent news page that stands alone, with a name or date masked (CKL, Figure 4 b)"
+_ABOUT = {
+    "newlama-easy": _CLOZE,
+    "newlama-easy-small": f"{_CLOZE}, of the pages of recentnews-small",
+    "newlama-easy-small-p1": f"{_CLOZE}, of the pages of recentnews-small-p1",
+    "newlama-easy-small-p2": f"{_CLOZE}, of the pages of recentnews-small-p2",
+    "newquestions-easy": "a question about a name or date in a sentence of a recent news page (CKL, Figure 4 b)",
+}
+
+
 @dataclass(frozen=True)
 class EasyOptions:
     """The options that decide which sentences become rows, and how the rows are worded."""
@@ -57,6 +67,8 @@ class EasyOptions:
     per_page: int = option(3, "largest number of sentences per page")
     sentences: int = option(20_000, "largest number of sentences, drawn by the seed")
     seed: int = option(0, "seed of the draw")
+    small_share: float = option(0.1, "share of the pages whose rows are in the small set, as in recentnews-small")
+    phase_two: str = option("2020-11-01", "first day of the second phase of the small set, as in recentnews-small")
 
     def __post_init__(self) -> None:
         """Raise UsageError for values out of range."""
@@ -66,6 +78,12 @@ class EasyOptions:
             )
         if self.per_page < 1 or self.sentences < 1:
             raise UsageError("per_page and sentences must be at least 1")
+        if not 0 < self.small_share <= 1:
+            raise UsageError(f"small_share must be above 0 and at most 1, not {self.small_share}")
+        try:
+            date.fromisoformat(self.phase_two)
+        except ValueError:
+            raise UsageError(f"phase_two: {self.phase_two!r} is not a day such as 2020-11-01") from None
 
 
 class Drawn(NamedTuple):
@@ -100,12 +118,14 @@ def easy(
     past: Sequence[Path] = (),
     work: Path = Path("ckl.work"),
 ) -> list[Config]:
-    """Return the configs newlama-easy and newquestions-easy of news rows (id, url, title, text, published).
+    """Return the configs newlama-easy, with its small parts, and newquestions-easy of news rows.
 
-    Both have the same rows: a cloze and its question. ``rows`` is read once, when the first of the two configs
-    is read. At most ``options.sentences`` sentences are in memory, and the order of the rows does not matter.
-    ``inputs`` are the files of the rows. ``past`` are files of an older corpus, whose sentences are left out; its
-    index is kept in ``work``. Raises InputError if a pipeline or model of the options, or the corpus, is missing.
+    News rows have id, url, title, text and published. newlama-easy and newquestions-easy have the same rows: a cloze
+    and its question. newlama-easy-small has those of the pages of recentnews-small, and its parts p1 and p2 those of
+    the two phases. ``rows`` is read once, when the first config is read. At most ``options.sentences`` sentences are
+    in memory, and the order of the rows does not matter. ``inputs`` are the files of the rows. ``past`` are files of
+    an older corpus, whose sentences are left out; its index is kept in ``work``. Raises InputError if a pipeline or
+    model of the options, or the corpus, is missing.
     """
     find = finder(options.spans)
     recorded = asdict(options) | {
@@ -124,25 +144,13 @@ def easy(
         "options": recorded,
     }
     return [
-        Config(
-            name="newlama-easy",
-            splits={"test": made.rows("newlama-easy")},
-            about="a sentence of a recent news page that stands alone, with a name or date masked (CKL, Figure 4 b)",
-            counts=made.counts["newlama-easy"],
-            **common,
-        ),
-        Config(
-            name="newquestions-easy",
-            splits={"test": made.rows("newquestions-easy")},
-            about="a question about a name or date in a sentence of a recent news page (CKL, Figure 4 b)",
-            counts=made.counts["newquestions-easy"],
-            **common,
-        ),
+        Config(name=name, splits={"test": made.rows(name)}, about=about, counts=made.counts[name], **common)
+        for name, about in _ABOUT.items()
     ]
 
 
 class _Work:
-    """Computes the clozes once, for both configs."""
+    """Computes the clozes once, for all configs."""
 
     def __init__(
         self,
@@ -155,12 +163,15 @@ class _Work:
     ) -> None:
         self._rows, self._options, self._find, self._open_model = rows, options, find, open_model
         self._past, self._work = past, work
-        self.counts = {"newlama-easy": Counts(), "newquestions-easy": Counts()}
+        self.counts = {name: Counts() for name in _ABOUT}
         self._found: list[Cloze] | None = None
 
     def rows(self, config: str) -> Iterator[Row]:
         """Yield the rows of a config."""
         for one in self._clozes():
+            if reason := _left_out(one.candidate, config, self._options):
+                self.counts[config].drop(reason)
+                continue
             self.counts[config].kept += 1
             yield _row(one)
 
@@ -382,6 +393,19 @@ def _invented(text: str, known: str) -> bool:
     first = _NAME_OR_NUMBER.search(text)
     named = (match[0] for match in _NAME_OR_NUMBER.finditer(text, first.end() if first else 0))
     return any(word.casefold() not in known_words for word in named if not word.islower())
+
+
+def _left_out(one: Drawn, config: str, options: EasyOptions) -> str | None:
+    """Return why a small config leaves out a row, by its page as for recentnews-small; None if it takes the row."""
+    if "-small" not in config:
+        return None
+    draw = hashlib.blake2b(one.url.encode("utf-8", "surrogatepass"), digest_size=8, key=b"%d" % options.seed).digest()
+    if int.from_bytes(draw, "little") >= options.small_share * 2**64:
+        return "not drawn"
+    second = one.published.astimezone(UTC).date() >= date.fromisoformat(options.phase_two)
+    if config.endswith("-p1"):
+        return "published in phase two" if second else None
+    return "published in phase one" if config.endswith("-p2") and not second else None
 
 
 def _row(one: Cloze) -> Row:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.builders.ckl.templates import LANGUAGES
 from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
 from temporalwiki.builders.manifests import BuiltManifest, Split, read_manifests
 from temporalwiki.builders.snapshot import Interval
@@ -111,10 +112,10 @@ def read_facts(folders: Sequence[Path]) -> list[Facts]:
 
 
 def _check_same_wiki(facts: Facts, first: Facts) -> None:
-    if facts.interval.language != "en":
+    if facts.interval.language not in LANGUAGES:
         raise InputError(
-            f"{facts.folder}: {facts.interval.wiki} has labels in {facts.interval.language!r}; clozes and questions "
-            "are worded in English only"
+            f"{facts.folder}: {facts.interval.wiki} has labels in {facts.interval.language!r}; there are clozes and "
+            f"questions in {' and '.join(LANGUAGES)}: docs/how_to/add_a_language.md tells how to add a language"
         )
     if facts.interval.wiki != first.interval.wiki:
         raise InputError(

@@ -1,6 +1,7 @@
 """A judge that replaces annotators: rules, or a language model that answers the questions that people answer.
 
-It writes REVIEW/decisions/judge-NAME.jsonl, as people write their files. It may leave candidates undecided.
+It writes REVIEW/annotations/judge-NAME.json, the tasks with its decisions as predictions, which Label Studio imports.
+It may leave candidates undecided.
 """
 
 from __future__ import annotations
@@ -14,17 +15,15 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import only_one
-from temporalwiki.base.json_files import read_json, write_json
+from temporalwiki.base.files import make_folder, only_one, whole_file
+from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
-from temporalwiki.builders.ckl.candidates import DECISIONS, Candidate, read_candidates, read_review
+from temporalwiki.builders.ckl.candidates import ANNOTATIONS, read_candidates, read_review
 from temporalwiki.builders.ckl.corpus_index import Past
-from temporalwiki.builders.ckl.decisions import Decision, JudgeNote, read_decisions
+from temporalwiki.builders.ckl.label_studio import Candidate, Decision, as_list, encode_judged, read_decisions
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
@@ -39,52 +38,67 @@ _ALIKE = 0.85  # the rules call two answers the same from this share of equal le
 
 
 def judge(review: Path, model: TextModel | None = None) -> Path:
-    """Decide on the candidates in ``review`` that this judge has not decided on yet; return its file.
+    """Decide on the candidates in ``review``, and return the file of the decisions.
 
     Without a model, rules decide. The name of a model's file has the model's name and revision. A killed run
-    continues where it was. A model first answers questions with known answers, and a warning names the kinds of
-    question on which it does no better than chance. Raises InputError if ``review`` is not a review, or if the file is
-    another judge's or of other candidates.
+    continues where it was, and a finished file is kept. A model first answers questions with known answers; its score
+    is the share that it has right, and a warning names the kinds of question on which it does no better than chance.
+    Raises InputError if ``review`` is not a review, or if the file is another judge's.
     """
-    candidates = read_review(review)
-    identity = {"name": RULES, "revision": str(VERSION)} if model is None else dict(model.identity)
+    manifest = read_review(review)
+    identity = {"name": RULES, "revision": "0"} if model is None else dict(model.identity)
+    who = f"{identity['name']} {identity['revision']} (temporalwiki's judge {VERSION})"
     name = RULES if model is None else f"{Path(identity['name']).name}-{identity['revision'][:8]}"
-    judge = None if model is None else _ModelJudge(model)
     safe_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")
-    file = review / DECISIONS / f"judge-{safe_name}.jsonl"
-    file.parent.mkdir(exist_ok=True)
+    file = review / ANNOTATIONS / f"judge-{safe_name}.json"
+    begun = file.with_name(f".{file.stem}-{fingerprint(who, manifest.sha256)}.jsonl")
+    make_folder(file.parent)
     with only_one(file, "judge"):
+        if file.is_file():
+            if any(said.who != who for said in read_decisions(file)):
+                raise InputError(f"{file}: the decisions of another judge; remove it")
+            return file
+        judge = None if model is None else _ModelJudge(model)
         controls = {} if judge is None else judge.controls()
-        done = _done(file, JudgeNote(identity, VERSION, candidates.sha256, controls))
         for what, (right, asked) in controls.items():
             if 2 * right <= asked:
                 say(
                     f"warning: {identity['name']}: it has {right} of {asked} control questions about {what!r} right, "
                     "no better than chance: do not trust its decisions on this"
                 )
+        rights, sizes = zip(*controls.values(), strict=True) if controls else ((), ())
+        score = round(sum(rights) / sum(sizes), 4) if controls else None
         decide = _decide_by_rules if judge is None else judge.decide
-        left = (candidate for candidate in read_candidates(review) if candidate.id not in done)
-        total = candidates.counts.kept
-        with file.open("ab") as out, Progress("judge", total, "candidate", done=len(done)) as progress:
+        lines = _lines(begun)
+        left = iter(read_candidates(review)[len(lines) :])
+        with (
+            begun.open("ab") as out,
+            Progress("judge", manifest.counts.kept, "candidate", done=len(lines)) as progress,
+        ):
             while batch := list(islice(left, _AT_ONCE)):
-                out.writelines(msgspec.json.encode(decision) + b"\n" for decision in decide(batch))
+                judged = [
+                    encode_judged(candidate, decision, who, score)
+                    for candidate, decision in zip(batch, decide(batch), strict=True)
+                ]
+                out.writelines(line + b"\n" for line in judged)
                 out.flush()
                 os.fsync(out.fileno())
+                lines += judged
                 progress.update(len(batch))
+        with whole_file(file) as part:
+            part.write_bytes(b"".join(as_list(lines)))
+        begun.unlink()
     return file
 
 
-def _done(file: Path, note: JudgeNote) -> set[str]:
-    """Return the ids that an earlier run decided on; remove a last line that a kill cut off."""
-    path = file.with_suffix(".json")
-    if not file.exists():
-        write_json(path, msgspec.to_builtins(note))
-        return set()
-    if not path.is_file() or read_json(path, JudgeNote, "the note of a judge; remove both files") != note:
-        raise InputError(f"{file}: another judge's, or on other candidates; remove it and {path.name}")
-    with file.open("rb+") as lines:
-        lines.truncate(sum(len(line) for line in lines if line.endswith(b"\n")))
-    return {decision.id for _, decision in read_decisions(file)}
+def _lines(begun: Path) -> list[bytes]:
+    """Return the tasks that a killed run decided on, in order; remove a line that was cut off."""
+    if not begun.is_file():
+        return []
+    lines = [line for line in begun.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+    with begun.open("rb+") as file:
+        file.truncate(sum(map(len, lines)))
+    return [line.rstrip(b"\n") for line in lines]
 
 
 def _decide_by_rules(candidates: Sequence[Candidate]) -> list[Decision]:

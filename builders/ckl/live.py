@@ -8,13 +8,14 @@ Appendix B) asks the same about facts that a crowd found in the news of one year
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import re
 import secrets
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,7 @@ _OWN_WORDS = "Clozes and questions: worded by temporalwiki."
 _LAMA_WORDS = "Clozes: templates of LAMA (Petroni et al. 2019, CC BY-NC 4.0) where it has one, else temporalwiki's."
 
 Row = dict[str, Any]
+Wording = Callable[[str, str], Template | None]  # of a relation's id and label
 
 
 def live(
@@ -72,7 +74,7 @@ def live(
     ``invariantlama`` it names the first and the last date of consecutive intervals; the default is the longest chain
     that ends with the newest one. ``templates`` are LAMA's clozes by relation id, which replace our own. Data that
     does not fit into memory goes to ``work``, or to a temporary folder. Raises UsageError for another kind, InputError
-    if a folder has no facts, if they are not in English, or if the files are damaged.
+    if a folder has no facts, if their language has no templates, or if the files are damaged.
     """
     if kind not in KINDS:
         raise UsageError(f"there is no live config {kind!r}; there are {', '.join(KINDS)}")
@@ -87,12 +89,15 @@ def live(
     with _scratch(work) as db:
         for facts in chain:
             facts.check(db)
+    if templates and whole.language != "en":
+        raise InputError(f"{folders[0]}: its labels are in {whole.language!r}, and LAMA's templates are English")
+    wording = functools.partial(find_template, lama=templates, language=whole.language)
     counts = Counts()
     splits: dict[str, Iterator[Row]]
     if kind == "invariantlama":
-        splits = {"test": _unchanged(chain, templates, seed, counts, work)}
+        splits = {"test": _unchanged(chain, wording, seed, counts, work)}
     else:
-        changed = _Changed(kind, chain[0], templates, seed, counts, work)
+        changed = _Changed(kind, chain[0], wording, seed, counts, work)
         splits = {split: changed.rows(split) for split in ("test", BACKFILLED)}
     return [
         Config(
@@ -111,6 +116,7 @@ def live(
                 "templates": "LAMA's" if templates else "own",
             },
             counts=counts,
+            language=whole.language,
             warnings=warnings,
         )
     ]
@@ -193,12 +199,12 @@ class _Changed:
         self,
         kind: str,
         facts: Facts,
-        templates: Mapping[str, str] | None,
+        wording: Wording,
         seed: int,
         counts: Counts,
         work: Path | None,
     ) -> None:
-        self._kind, self._facts, self._templates = kind, facts, templates
+        self._kind, self._facts, self._wording = kind, facts, wording
         self._seed, self._counts, self._work = seed, counts, work
         self._places: dict[str, list[_Place]] | None = None
 
@@ -210,7 +216,7 @@ class _Changed:
             if self._places is None:
                 self._places = self._chosen(db)
             yield from _finished(
-                db, self._places[split], self._templates, self._seed, self._counts, self._facts.interval
+                db, self._places[split], self._wording, self._seed, self._counts, self._facts.interval
             )
 
     def _chosen(self, db: duckdb.DuckDBPyConnection) -> dict[str, list[_Place]]:
@@ -219,7 +225,7 @@ class _Changed:
         db.execute(_SHARED_LABELS)
         good: dict[str, list[tuple[_Place, probes.Fact]]] = {"test": [], BACKFILLED: []}
         rows = self._best_first(_candidates(db, "c.s, c.p, statement_id, c.o", columns=_CHANGE))
-        for row, reason in _checked(rows, self._kind, self._templates, self._counts):
+        for row, reason in _checked(rows, self._kind, self._wording, self._counts):
             self._counts.read += 1
             if reason is None:
                 split = "test" if self._shown_by(row) in SHOWN_BY else BACKFILLED
@@ -240,7 +246,7 @@ class _Changed:
             yield from sorted(of_relation, key=lambda row: self._shown_by(row) not in SHOWN_BY)
 
     def _shown_by(self, row: Row) -> str:
-        template = find_template(row["relation_id"], row["relation"], self._templates)
+        template = self._wording(row["relation_id"], row["relation"])
         return "" if template is None else shown_by(row, template, self._facts.interval)
 
 
@@ -276,7 +282,7 @@ CREATE OR REPLACE TEMP TABLE candidates AS
 
 
 def _unchanged(
-    chain: Sequence[Facts], templates: Mapping[str, str] | None, seed: int, counts: Counts, work: Path | None
+    chain: Sequence[Facts], wording: Wording, seed: int, counts: Counts, work: Path | None
 ) -> Iterator[Row]:
     """Yield the rows of invariantlama, by subject and relation."""
     with _scratch(work) as db:
@@ -303,8 +309,8 @@ def _unchanged(
             run_script(db, _STAYS, values)
         _count_lost(left, _size(db), "not_unchanged_in_every_interval", counts)
         db.execute(_SHARED_LABELS)
-        kept = _drawn(db, templates, counts)
-        yield from _finished(db, kept, templates, seed, counts)
+        kept = _drawn(db, wording, counts)
+        yield from _finished(db, kept, wording, seed, counts)
 
 
 def _size(db: duckdb.DuckDBPyConnection) -> int:
@@ -318,7 +324,7 @@ def _count_lost(before: int, now: int, reason: str, counts: Counts) -> int:
     return now
 
 
-def _drawn(db: duckdb.DuckDBPyConnection, templates: Mapping[str, str] | None, counts: Counts) -> list[_Place]:
+def _drawn(db: duckdb.DuckDBPyConnection, wording: Wording, counts: Counts) -> list[_Place]:
     """Return the places of up to PER_RELATION facts of each relation, in the order of their draws.
 
     Draws are uniform over 64 bits, so a tenth of their range has about a tenth of the facts. The loop reads larger and
@@ -347,7 +353,7 @@ def _drawn(db: duckdb.DuckDBPyConnection, templates: Mapping[str, str] | None, c
         rows = _candidates(
             db, "c.p, c.draw, c.s, statement_id, c.o", "JOIN part ON part.p = c.p AND c.draw BETWEEN low AND high"
         )
-        for row, reason in _checked(with_room(rows), "invariantlama", templates, counts):
+        for row, reason in _checked(with_room(rows), "invariantlama", wording, counts):
             if reason is None:
                 of_relation[row["p"]] += 1
                 kept.append(_place(row))
@@ -396,7 +402,7 @@ _POOL = f"""
 def _finished(
     db: duckdb.DuckDBPyConnection,
     places: Sequence[_Place],
-    templates: Mapping[str, str] | None,
+    wording: Wording,
     seed: int,
     counts: Counts,
     interval: Interval | None = None,
@@ -409,7 +415,7 @@ def _finished(
         if not unsafe_label(one_line(label)):
             pool.setdefault(p, []).append(one_line(label))
     for row in _rows(db, f"SELECT f.* FROM asked f JOIN kept USING ({_PLACE}) ORDER BY s, p"):
-        template = find_template(row["relation_id"], row["relation"], templates)
+        template = wording(row["relation_id"], row["relation"])
         assert template is not None
         shown = None if interval is None else shown_by(row, template, interval)
         counts.kept += 1
@@ -433,9 +439,7 @@ def _rows(db: duckdb.DuckDBPyConnection, query: str) -> Iterator[Row]:
             yield row
 
 
-def _checked(
-    rows: Iterable[Row], kind: str, templates: Mapping[str, str] | None, counts: Counts
-) -> Iterator[tuple[Row, str | None]]:
+def _checked(rows: Iterable[Row], kind: str, wording: Wording, counts: Counts) -> Iterator[tuple[Row, str | None]]:
     """Yield the rows, each with the reason to drop it, or None.
 
     Rows of one subject and relation must be adjacent. They have the same cloze and answers, so only the first
@@ -444,7 +448,7 @@ def _checked(
     without_template = counts.more.setdefault("relations_without_template", {})
     asked: tuple[int, int] | None = None
     for row in rows:
-        reason = reason_to_drop(row, kind, find_template(row["relation_id"], row["relation"], templates))
+        reason = reason_to_drop(row, kind, wording(row["relation_id"], row["relation"]))
         if reason == "relation_without_template":
             without_template[row["relation_id"]] = without_template.get(row["relation_id"], 0) + 1
         if reason is None:

@@ -1,6 +1,8 @@
-"""The English wording of Wikidata's relations: a cloze and a question for each.
+"""The wording of Wikidata's relations: a cloze and a question for each.
 
-The wording is this project's own. The blank comes last, so that models that read from left to right can fill it.
+A file such as templates_de.yaml has the wording of a language, which is this project's own. The blank comes last, so
+that models that read from left to right can fill it. What is true of a relation in every language is here.
+docs/how_to/add_a_language.md explains how to add a language.
 """
 
 from __future__ import annotations
@@ -10,7 +12,12 @@ import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
+import yaml
+
+_FILES = {file.stem.partition("_")[2]: file for file in Path(__file__).parent.glob("templates_*.yaml")}
+LANGUAGES = tuple(sorted(_FILES))
 SENTINEL = "<extra_id_0>"  # stands for the object
 ANY_SENTINEL = re.compile(r"<extra_id_[0-9]+>")
 # control characters and marks of direction, which models read but people cannot see
@@ -50,16 +57,30 @@ class Template:
         return "".join(subject if part == "[X]" else part for part in _parts(self.question))
 
 
-def find_template(relation_id: str, label: str, lama: Mapping[str, str] | None = None) -> Template | None:
-    """Return the template of a relation ("P6"), or None if it has no wording.
+def find_template(
+    relation_id: str, label: str, lama: Mapping[str, str] | None = None, language: str = "en"
+) -> Template | None:
+    """Return the template of a relation ("P6") in one of LANGUAGES, or None if it has no wording.
 
-    ``lama`` has LAMA's clozes by relation id, which replace our own. A relation that is missing from the table below
-    gets its wording from its label, if that is a noun phrase.
+    ``lama`` has LAMA's clozes by relation id, which replace our own. An English relation that is not in the file gets
+    its wording from its label, if that is a noun phrase.
     """
-    own = _TABLE.get(relation_id) or (None if relation_id in _NEVER else _from_label(relation_id, label))
+    own = None if relation_id in _NEVER else templates(language).get(relation_id)
+    if own is None and language == "en" and relation_id not in _NEVER:
+        own = _from_label(relation_id, label)
     if own is None or lama is None or relation_id not in lama:
         return own
     return dataclasses.replace(own, cloze=lama[relation_id])
+
+
+@functools.cache
+def templates(language: str) -> dict[str, Template]:
+    """Return the templates of one of LANGUAGES by relation id."""
+    found = {}
+    for relation, wording in yaml.safe_load(_FILES[language].read_text("utf-8")).items():
+        cloze, question = wording.split(" | ")
+        found[relation] = Template(cloze, question, relation in _LASTING, relation in _ENDS_WITH_LIFE)
+    return found
 
 
 @functools.lru_cache
@@ -134,207 +155,18 @@ def _from_label(relation_id: str, label: str) -> Template | None:
     )
 
 
+# Relations of the files whose facts never change.
+_LASTING = frozenset((
+    "P19", "P20", "P21", "P22", "P25", "P30", "P31", "P40", "P50", "P53", "P57", "P58", "P59", "P61", "P69", "P84",
+    "P86", "P103", "P105", "P112", "P119", "P135", "P136", "P138", "P144", "P149", "P155", "P157", "P161", "P162",
+    "P166", "P170", "P171", "P175", "P176", "P177", "P178", "P179", "P180", "P184", "P186", "P206", "P272", "P277",
+    "P279", "P282", "P287", "P289", "P291", "P364", "P366", "P403", "P407", "P408", "P412", "P437", "P449", "P495",
+    "P509", "P512", "P541", "P607", "P610", "P647", "P674", "P676", "P706", "P725", "P737", "P740", "P793", "P800",
+    "P802", "P807", "P828", "P840", "P915", "P921", "P991", "P1027", "P1038", "P1040", "P1066", "P1196", "P1344",
+    "P1346", "P1365", "P1399", "P1411", "P1431", "P1433", "P1441", "P1923", "P3373", "P4552", "P7937",
+))  # fmt: skip
 # Facts about people that end with their death. An occupation, a religion, a language, a citizenship or a rank do not.
 _ENDS_WITH_LIFE = frozenset((
     "P26", "P39", "P54", "P102", "P108", "P118", "P263", "P413", "P451", "P463", "P551", "P859", "P937",
     "P1327", "P1416", "P1532", "P2632", "P4100", "P6087",
 ))  # fmt: skip
-# fmt: off
-_CHANGING: dict[str, tuple[str, str]] = {
-    "P6": ("The head of government of [X] is [Y].", "Who is the head of government of [X]?"),
-    "P17": ("The country of [X] is [Y].", "What is the country of [X]?"),
-    "P26": ("A spouse of [X] is [Y].", "Who is a spouse of [X]?"),
-    "P27": ("The country of citizenship of [X] is [Y].", "What is the country of citizenship of [X]?"),
-    "P35": ("The head of state of [X] is [Y].", "Who is the head of state of [X]?"),
-    "P36": ("The capital city of [X] is [Y].", "What is the capital of [X]?"),
-    "P37": ("An official language of [X] is [Y].", "What is an official language of [X]?"),
-    "P38": ("The currency of [X] is [Y].", "What is the currency of [X]?"),
-    "P39": ("A position of [X] is [Y].", "What is a position of [X]?"),
-    "P47": ("[X] has a border with [Y].", "What does [X] have a border with?"),
-    "P54": ("A sports team of [X] is [Y].", "What is a sports team of [X]?"),
-    "P97": ("A noble title of [X] is [Y].", "What is a noble title of [X]?"),
-    "P98": ("The editor of [X] is [Y].", "Who is the editor of [X]?"),
-    "P101": ("A field of work of [X] is [Y].", "What is a field of work of [X]?"),
-    "P102": ("The political party of [X] is [Y].", "What is the political party of [X]?"),
-    "P106": ("An occupation of [X] is [Y].", "What is an occupation of [X]?"),
-    "P108": ("An employer of [X] is [Y].", "Who is an employer of [X]?"),
-    "P113": ("A hub of the airline [X] is [Y].", "Which airport is a hub of the airline [X]?"),
-    "P114": ("The airline alliance of [X] is [Y].", "Which airline alliance does [X] belong to?"),
-    "P115": ("The home venue of [X] is [Y].", "What is the home venue of [X]?"),
-    "P118": ("The league of [X] is [Y].", "What is the league of [X]?"),
-    "P122": ("The form of government of [X] is [Y].", "What is the form of government of [X]?"),
-    "P123": ("The publisher of [X] is [Y].", "Who is the publisher of [X]?"),
-    "P126": ("[X] is maintained by [Y].", "Who maintains [X]?"),
-    "P127": ("An owner of [X] is [Y].", "Who is an owner of [X]?"),
-    "P131": ("The administrative area where [X] is located is [Y].", "In which administrative area is [X] located?"),
-    "P137": ("An operator of [X] is [Y].", "Who is an operator of [X]?"),
-    "P140": ("A religion or worldview of [X] is [Y].", "What is a religion or worldview of [X]?"),
-    "P156": ("[X] is followed by [Y].", "What is [X] followed by?"),
-    "P159": ("The headquarters of [X] are in [Y].", "Where are the headquarters of [X]?"),
-    "P169": ("The chief executive officer of [X] is [Y].", "Who is the chief executive officer of [X]?"),
-    "P190": ("[X] is twinned with [Y].", "Which place is [X] twinned with?"),
-    "P194": ("The legislature of [X] is [Y].", "What is the legislature of [X]?"),
-    "P195": ("The collection that holds [X] is [Y].", "Which collection holds [X]?"),
-    "P197": ("The station next to [X] is [Y].", "Which station is next to [X]?"),
-    "P241": ("The military branch of [X] is [Y].", "What is the military branch of [X]?"),
-    "P264": ("A record label of [X] is [Y].", "What is a record label of [X]?"),
-    "P276": ("The location of [X] is [Y].", "What is the location of [X]?"),
-    "P286": ("The head coach of [X] is [Y].", "Who is the head coach of [X]?"),
-    "P306": ("An operating system on which [X] runs is [Y].", "Which operating system does [X] run on?"),
-    "P355": ("A subsidiary of [X] is [Y].", "What is a subsidiary of [X]?"),
-    "P361": ("[X] forms part of [Y].", "What is [X] a part of?"),
-    "P371": ("A presenter of [X] is [Y].", "Who is a presenter of [X]?"),
-    "P400": ("A platform on which [X] runs is [Y].", "Which platform does [X] run on?"),
-    "P410": ("The military rank of [X] is [Y].", "What is the military rank of [X]?"),
-    "P413": ("The playing position of [X] is [Y].", "What is the playing position of [X]?"),
-    "P414": ("The stock exchange on which [X] is traded is [Y].", "Which stock exchange is [X] traded on?"),
-    "P421": ("The time zone of [X] is [Y].", "Which time zone is [X] in?"),
-    "P451": ("A partner of [X] is [Y].", "Who is a partner of [X]?"),
-    "P452": ("An industry of [X] is [Y].", "What is an industry of [X]?"),
-    "P463": ("An organization with [X] among its members is [Y].", "Which organization has [X] among its members?"),
-    "P466": ("The occupant of [X] is [Y].", "Who is the occupant of [X]?"),
-    "P488": ("The chairperson of [X] is [Y].", "Who is the chairperson of [X]?"),
-    "P527": ("A part or member of [X] is [Y].", "What is a part or member of [X]?"),
-    "P530": ("[X] has diplomatic relations with [Y].", "Which country does [X] have diplomatic relations with?"),
-    "P551": ("A place of residence of [X] is [Y].", "What is a place of residence of [X]?"),
-    "P559": ("A terminus of [X] is [Y].", "Where does [X] end?"),
-    "P609": ("A place where [X] ends is [Y].", "Where does [X] end?"),
-    "P611": ("The religious order of [X] is [Y].", "What is the religious order of [X]?"),
-    "P634": ("The captain of [X] is [Y].", "Who is the captain of [X]?"),
-    "P641": ("The sport that [X] is associated with is [Y].", "Which sport is [X] associated with?"),
-    "P664": ("An organizer of [X] is [Y].", "Who organizes [X]?"),
-    "P669": ("The street on which [X] lies is [Y].", "Which street does [X] lie on?"),
-    "P708": ("The diocese of [X] is [Y].", "Which diocese does [X] belong to?"),
-    "P710": ("A participant in [X] is [Y].", "Who is a participant in [X]?"),
-    "P726": ("A candidate in [X] is [Y].", "Who is a candidate in [X]?"),
-    "P749": ("The parent organization of [X] is [Y].", "What is the parent organization of [X]?"),
-    "P750": ("A distributor of [X] is [Y].", "Who is a distributor of [X]?"),
-    "P768": ("The electoral district of [X] is [Y].", "What is the electoral district of [X]?"),
-    "P859": ("A sponsor of [X] is [Y].", "Who is a sponsor of [X]?"),
-    "P931": ("A place that [X] serves is [Y].", "Which place does [X] serve?"),
-    "P937": ("A place of work of [X] is [Y].", "What is a place of work of [X]?"),
-    "P945": ("An allegiance of [X] is [Y].", "What is an allegiance of [X]?"),
-    "P1001": ("The jurisdiction of [X] is [Y].", "What is the jurisdiction of [X]?"),
-    "P1037": ("The director or manager of [X] is [Y].", "Who is the director or manager of [X]?"),
-    "P1056": ("A product of [X] is [Y].", "What is a product of [X]?"),
-    "P1075": ("The rector of [X] is [Y].", "Who is the rector of [X]?"),
-    "P1142": ("A political ideology of [X] is [Y].", "What is a political ideology of [X]?"),
-    "P1303": ("An instrument or voice of [X] is [Y].", "What is an instrument or voice of [X]?"),
-    "P1308": ("The holder of the office of [X] is [Y].", "Who holds the office of [X]?"),
-    "P1327": ("A partner of [X] in business or sport is [Y].", "Who is a partner of [X] in business or sport?"),
-    "P1366": ("The successor of [X] is [Y].", "Who or what is the successor of [X]?"),
-    "P1376": ("The area of which [X] is the capital is [Y].", "What is [X] the capital of?"),
-    "P1412": ("A language of [X] is [Y].", "What is a language of [X]?"),
-    "P1416": ("An affiliation of [X] is [Y].", "What is an affiliation of [X]?"),
-    "P1532": ("The sporting country of [X] is [Y].", "What is the sporting country of [X]?"),
-    "P1830": ("A property that [X] owns is [Y].", "What does [X] own?"),
-    "P2416": ("A sports discipline of [X] is [Y].", "What is a sports discipline of [X]?"),
-    "P2632": ("The place of detention of [X] is [Y].", "What is the place of detention of [X]?"),
-    "P3342": ("A significant person to [X] is [Y].", "Who is a significant person to [X]?"),
-    "P5769": ("The editor-in-chief of [X] is [Y].", "Who is the editor-in-chief of [X]?"),
-    "P6087": ("A sports team coached by [X] is [Y].", "What is a sports team coached by [X]?"),
-}
-_LASTING: dict[str, tuple[str, str]] = {
-    "P19": ("The place where [X] was born is [Y].", "Where was [X] born?"),
-    "P20": ("The place where [X] died is [Y].", "Where did [X] die?"),
-    "P21": ("The sex or gender of [X] is [Y].", "What is the sex or gender of [X]?"),
-    "P22": ("The father of [X] is [Y].", "Who is the father of [X]?"),
-    "P25": ("The mother of [X] is [Y].", "Who is the mother of [X]?"),
-    "P30": ("The continent of [X] is [Y].", "Which continent does [X] belong to?"),
-    "P31": ("[X] is an instance of [Y].", "What is [X] an instance of?"),
-    "P40": ("A child of [X] is [Y].", "Who is a child of [X]?"),
-    "P50": ("The author of [X] is [Y].", "Who is the author of [X]?"),
-    "P53": ("The family of [X] is [Y].", "What is the family of [X]?"),
-    "P57": ("The director of [X] is [Y].", "Who directed [X]?"),
-    "P58": ("A screenwriter of [X] is [Y].", "Who is a screenwriter of [X]?"),
-    "P59": ("The constellation in which [X] lies is [Y].", "Which constellation does [X] lie in?"),
-    "P61": ("The discoverer or inventor of [X] is [Y].", "Who discovered or invented [X]?"),
-    "P69": ("A place of education of [X] is [Y].", "What is a place of education of [X]?"),
-    "P84": ("The architect of [X] is [Y].", "Who is the architect of [X]?"),
-    "P86": ("The composer of the music of [X] is [Y].", "Who composed the music of [X]?"),
-    "P103": ("The mother tongue of [X] is [Y].", "What is the mother tongue of [X]?"),
-    "P105": ("The taxonomic rank of [X] is [Y].", "What is the taxonomic rank of [X]?"),
-    "P112": ("A founder of [X] is [Y].", "Who founded [X]?"),
-    "P119": ("The place of burial of [X] is [Y].", "What is the place of burial of [X]?"),
-    "P135": ("A movement of [X] is [Y].", "What is a movement of [X]?"),
-    "P136": ("A genre of [X] is [Y].", "What is a genre of [X]?"),
-    "P138": ("The name of [X] comes from [Y].", "What is [X] named after?"),
-    "P144": ("[X] is based on [Y].", "What is [X] based on?"),
-    "P149": ("The architectural style of [X] is [Y].", "What is the architectural style of [X]?"),
-    "P155": ("[X] comes after [Y].", "What does [X] come after?"),
-    "P157": ("[X] was killed by [Y].", "Who or what killed [X]?"),
-    "P161": ("An actor in [X] is [Y].", "Who is an actor in [X]?"),
-    "P162": ("A producer of [X] is [Y].", "Who is a producer of [X]?"),
-    "P166": ("An award that [X] received is [Y].", "Which award did [X] receive?"),
-    "P170": ("The creator of [X] is [Y].", "Who created [X]?"),
-    "P171": ("The parent taxon of [X] is [Y].", "What is the parent taxon of [X]?"),
-    "P175": ("The performer of [X] is [Y].", "Who performed [X]?"),
-    "P176": ("The manufacturer of [X] is [Y].", "Who is the manufacturer of [X]?"),
-    "P177": ("[X] crosses [Y].", "What does [X] cross?"),
-    "P178": ("The developer of [X] is [Y].", "Who developed [X]?"),
-    "P179": ("The series to which [X] belongs is [Y].", "Which series does [X] belong to?"),
-    "P180": ("Something that [X] depicts is [Y].", "What does [X] depict?"),
-    "P184": ("The doctoral advisor of [X] was [Y].", "Who was the doctoral advisor of [X]?"),
-    "P186": ("A material of which [X] is made is [Y].", "What is [X] made of?"),
-    "P206": ("[X] lies in or beside the body of water [Y].", "Which body of water does [X] lie in or beside?"),
-    "P272": ("A production company of [X] is [Y].", "What is a production company of [X]?"),
-    "P277": ("A programming language of [X] is [Y].", "Which programming language is [X] written in?"),
-    "P279": ("A broader term for [X] is [Y].", "What is a broader term for [X]?"),
-    "P282": ("A writing system of [X] is [Y].", "What is a writing system of [X]?"),
-    "P287": ("The designer of [X] is [Y].", "Who designed [X]?"),
-    "P289": ("The vessel class of [X] is [Y].", "What is the vessel class of [X]?"),
-    "P291": ("The place of publication of [X] is [Y].", "Where was [X] published?"),
-    "P364": ("The language in which [X] was first made is [Y].", "What is the original language of [X]?"),
-    "P366": ("A use of [X] is [Y].", "What is a use of [X]?"),
-    "P403": ("[X] flows into [Y].", "What does [X] flow into?"),
-    "P407": ("A language of [X] is [Y].", "What is a language of [X]?"),
-    "P408": ("The software engine of [X] is [Y].", "What is the software engine of [X]?"),
-    "P412": ("The voice type of [X] is [Y].", "What is the voice type of [X]?"),
-    "P437": ("A form of distribution of [X] is [Y].", "What is a form of distribution of [X]?"),
-    "P449": ("The original broadcaster of [X] is [Y].", "Who first broadcast [X]?"),
-    "P495": ("The country of origin of [X] is [Y].", "What is the country of origin of [X]?"),
-    "P509": ("The cause of the death of [X] was [Y].", "What did [X] die of?"),
-    "P512": ("An academic degree of [X] is [Y].", "What is an academic degree of [X]?"),
-    "P541": ("The office contested in [X] is [Y].", "Which office is contested in [X]?"),
-    "P607": ("A conflict in which [X] took part is [Y].", "Which conflict did [X] take part in?"),
-    "P610": ("The highest point of [X] is [Y].", "What is the highest point of [X]?"),
-    "P647": ("The team that drafted [X] is [Y].", "Which team drafted [X]?"),
-    "P674": ("A character in [X] is [Y].", "Which character appears in [X]?"),
-    "P676": ("The lyrics of [X] are by [Y].", "Who wrote the lyrics of [X]?"),
-    "P706": ("The landform on which [X] lies is [Y].", "Which landform does [X] lie on?"),
-    "P725": ("A voice actor in [X] is [Y].", "Who is a voice actor in [X]?"),
-    "P737": ("[X] was influenced by [Y].", "Who or what influenced [X]?"),
-    "P740": ("The place where [X] was formed is [Y].", "Where was [X] formed?"),
-    "P793": ("A significant event of [X] is [Y].", "What is a significant event of [X]?"),
-    "P800": ("A notable work of [X] is [Y].", "What is a notable work of [X]?"),
-    "P802": ("A student of [X] is [Y].", "Who was a student of [X]?"),
-    "P807": ("[X] separated from [Y].", "What did [X] separate from?"),
-    "P828": ("A cause of [X] is [Y].", "What is a cause of [X]?"),
-    "P840": ("The story of [X] is set in [Y].", "Where is the story of [X] set?"),
-    "P915": ("A place where [X] was filmed is [Y].", "Where was [X] filmed?"),
-    "P921": ("The main subject of [X] is [Y].", "What is the main subject of [X]?"),
-    "P991": ("The successful candidate in [X] was [Y].", "Who was the successful candidate in [X]?"),
-    "P1027": ("[X] is conferred by [Y].", "Who confers [X]?"),
-    "P1038": ("A relative of [X] is [Y].", "Who is a relative of [X]?"),
-    "P1040": ("The film editor of [X] is [Y].", "Who is the film editor of [X]?"),
-    "P1066": ("A teacher of [X] was [Y].", "Who was a teacher of [X]?"),
-    "P1196": ("The manner of the death of [X] was [Y].", "What was the manner of the death of [X]?"),
-    "P1344": ("An event with the participation of [X] is [Y].", "What is an event with the participation of [X]?"),
-    "P1346": ("The winner of [X] is [Y].", "Who won [X]?"),
-    "P1365": ("The predecessor of [X] is [Y].", "Who or what is the predecessor of [X]?"),
-    "P1399": ("A crime of which [X] was convicted is [Y].", "What was [X] convicted of?"),
-    "P1411": ("An award for which [X] was nominated is [Y].", "Which award was [X] nominated for?"),
-    "P1431": ("An executive producer of [X] is [Y].", "Who is an executive producer of [X]?"),
-    "P1433": ("[X] was published in [Y].", "In what was [X] published?"),
-    "P1441": ("A work in which [X] appears is [Y].", "Which work does [X] appear in?"),
-    "P1923": ("A participating team of [X] is [Y].", "What is a participating team of [X]?"),
-    "P3373": ("A sibling of [X] is [Y].", "Who is a sibling of [X]?"),
-    "P4552": ("The mountain range of [X] is [Y].", "Which mountain range does [X] belong to?"),
-    "P7937": ("The form of the creative work [X] is [Y].", "What is the form of the creative work [X]?"),
-}
-# fmt: on
-_TABLE = {
-    relation: Template(cloze, question, lasting, relation in _ENDS_WITH_LIFE)
-    for table, lasting in ((_CHANGING, False), (_LASTING, True))
-    for relation, (cloze, question) in table.items()
-}

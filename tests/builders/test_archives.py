@@ -187,7 +187,8 @@ def test_a_diffset_of_an_older_import_is_not_lost(here: Path) -> None:
     assert contents(here / "temporalwiki") == before
 
 
-CKL = {
+EASY = ("unique_id", "statement", "question", "answer")
+CKL: dict[str, list[Any]] = {
     "invariantLAMA.csv": [
         ("id", "input", "output"),
         ["7", "Rome is the capital of <extra_id_0> .", "Italy"],
@@ -218,6 +219,25 @@ CKL = {
     "recent_news_small.csv": [("original",), ["a b c"]],
     "recent_news_small1.csv": [("original",), ["a"]],
     "recent_news_small2.csv": [("original",), ["b"]],
+    "newLAMA_easy_small.csv": [
+        EASY,
+        ["0", "It is <extra_id_0>.", "What is it?", "red"],
+        ["5", "A <extra_id_0>.", "", "b"],
+    ],
+    "newLAMA_easy_small_split1.csv": [EASY, ["0", "It is <extra_id_0>.", "What is it?", "red"]],
+    "newLAMA_easy_small_split2.csv": [EASY, ["5", "A <extra_id_0>.", "", "b"]],
+    "trex_5000.csv": [("id", "input", "output"), ["1", "Bern is the capital of <extra_id_0> .", "Switzerland"]],
+    "newLAMA_easy_5000.csv": [EASY, ["9", "", "Who won?", "Ann;Ann B"]],
+    "wikipedia_pretrain_full.csv": [
+        ("input", "output"),
+        ["<extra_id_0> lies in <extra_id_1>.", "<extra_id_0> Bern <extra_id_1> Switzerland <extra_id_2>"],
+        ["no span", ""],
+        ["", ""],
+    ],
+    "wikipedia_pretrain_small.csv": [
+        ("original", "input", "output"),
+        ["Bern  lies.", "<extra_id_0> lies.", "<extra_id_0> Bern <extra_id_1>"],
+    ],
 }
 # What each config is to hold, by hand from the rows above; all else is null.
 WANTED: dict[str, tuple[str, list[dict[str, Any]]]] = {
@@ -272,6 +292,46 @@ WANTED: dict[str, tuple[str, list[dict[str, Any]]]] = {
     "recentnews-small": ("train", [{"id": "1", "text": "a b c"}]),
     "recentnews-small-p1": ("train", [{"id": "1", "text": "a"}]),
     "recentnews-small-p2": ("train", [{"id": "1", "text": "b"}]),
+    "newlama-easy-small": (
+        "test",
+        [
+            {"id": "0", "statement": "It is <extra_id_0>.", "question": "What is it?", "answers": ["red"]},
+            {"id": "5", "statement": "A <extra_id_0>.", "answers": ["b"]},
+        ],
+    ),
+    "newlama-easy-small-p1": (
+        "test",
+        [{"id": "0", "statement": "It is <extra_id_0>.", "question": "What is it?", "answers": ["red"]}],
+    ),
+    "newlama-easy-small-p2": ("test", [{"id": "5", "statement": "A <extra_id_0>.", "answers": ["b"]}]),
+    "lighttuning-invariantlama": (
+        "train",
+        [{"id": "1", "statement": "Bern is the capital of <extra_id_0> .", "object": "Switzerland"}],
+    ),
+    "lighttuning-newquestions-easy": ("train", [{"id": "9", "question": "Who won?", "answers": ["Ann", "Ann B"]}]),
+    "wikipedia": (
+        "train",
+        [
+            {
+                "id": "1",
+                "text": "Bern lies in Switzerland.",
+                "input": "<extra_id_0> lies in <extra_id_1>.",
+                "output": "<extra_id_0> Bern <extra_id_1> Switzerland <extra_id_2>",
+            },
+            {"id": "2", "text": "no span", "input": "no span", "output": ""},
+        ],
+    ),
+    "wikipedia-small": (
+        "train",
+        [
+            {
+                "id": "1",
+                "text": "Bern  lies.",
+                "input": "<extra_id_0> lies.",
+                "output": "<extra_id_0> Bern <extra_id_1>",
+            }
+        ],
+    ),
 }
 
 
@@ -280,9 +340,9 @@ def test_ckl_files_become_configs(here: Path, capsys: pytest.CaptureFixture[str]
         write(here / "data" / "lama" / name, header, rows)
     answers = {"0": [{"old": ["Bo", " Bo "], "new": ["Ann", "Ann B"]}], "99": [{"old": [], "new": ["?"]}]}
     (here / "data" / UPDATED_ANSWERS).write_text(json.dumps(answers), "utf-8")
-    (here / "data" / "trex_5000.csv").write_text("id\n", "utf-8")
+    (here / "data" / "nq_val_answers.json").write_text("{}", "utf-8")
     said = list(import_archives([here / "data"]))
-    assert said[-1] == "not imported, unknown: trex_5000.csv"
+    assert said[-1] == "not imported, unknown: nq_val_answers.json"
     assert len(said) == len(WANTED) + 1
     for config, (split, rows) in WANTED.items():
         loaded = datasets.load_dataset("ckl", config, cache_dir=str(here / "cache"))

@@ -38,6 +38,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_kilt(folder / "kilt")
     write_news(folder / "news.jsonl")
     (folder / "past.jsonl").write_text(json.dumps({"title": "Easton", "text": "Easton is a town."}) + "\n", "utf-8")
+    (folder / "many.jsonl").write_text("".join(f'{{"id": {i}, "text": "Text {i}."}}\n' for i in range(99)), "utf-8")
     snapshots = write_world(folder / "dumps", World(people=60, dates=DATES, wikidata_dates=DATES))
     write_page_props(folder / "dumps", snapshots)
     for prev, recent in pairwise(DATES):
@@ -65,7 +66,8 @@ def test_every_config_is_made_and_loads_by_its_name(sources: Path, run: Run, tmp
         ("invariantlama", "--lama", sources / "lama"),
         ("kilt", "--kilt", sources / "kilt"),
         ("recentnews", "--news", sources / "news.jsonl", "--small-share", "0.5"),
-        ("newlama-easy", "--news", sources / "news.jsonl", "--past", sources / "past.jsonl"),
+        ("newlama-easy", "--news", sources / "news.jsonl", "--past", sources / "past.jsonl", "--small-share", "0.5"),
+        ("wikipedia", "--past", sources / "many.jsonl"),
         *((kind, "--probes", wiki) for kind in ("invariantlama", "updatedlama", "newlama")),
         ("updatedlama-1112", "--probes", wiki),
         ("newlama", "--news", sources / "news.jsonl", "--past", sources / "past.jsonl", "--review", "review"),
@@ -108,8 +110,8 @@ def test_a_judge_decides_by_file(sources: Path, run: Run, tmp_path: Path, models
     news, past = sources / "news.jsonl", sources / "past.jsonl"
     status, out, err = run("newlama", "--news", news, "--past", past, "--review", "review", "--judge", "rules")
     assert (status, "newlama of CKL" in out) == (0, True), err
-    assert "review/README.md tells annotators what to do" in out
-    assert (tmp_path / "review" / "decisions" / "judge-rules.jsonl").is_file()
+    assert "Import tasks.json into a project of Label Studio" in out
+    assert (tmp_path / "review" / "annotations" / "judge-rules.json").is_file()
 
 
 def test_a_rerun_gives_the_same_bytes(sources: Path, run: Run, tmp_path: Path) -> None:
@@ -132,7 +134,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "LAMA is not named": (["invariantlama"], "invariantlama needs --lama, or --probes, or --probes with --lama"),
     "facts are not named": (
         ["newlama"],
-        "newlama needs --probes, or --probes with --lama, or --review, or --review with",
+        "newlama needs --probes, or --probes with --lama, or --review, or --review with --news with --past",
     ),
     "an interval without facts": (["newlama-1112", *REVIEW], "newlama-1112 needs --probes, or --probes with"),
     "news are not named": (["recentnews-small"], "recentnews-small needs --news"),
@@ -143,8 +145,9 @@ WRONG: dict[str, tuple[list[str], str]] = {
         "recentnews needs --news; it cannot be built from --review",
     ),
     "two ways at once": (["updatedlama", *REVIEW, "--probes", "x"], "it cannot be built from --probes and --review"),
-    "a past without news": (["newlama", "--past", "past", *REVIEW], "candidates need both news"),
-    "news without a past": (["newlama", "--news", "x", *REVIEW], "candidates need both news"),
+    "a past without news": (["newlama", "--past", "past", *REVIEW], "--review with --news with --past; it cannot be"),
+    "news without a past": (["newlama", "--news", "x", *REVIEW], "built from --review and --news"),
+    "no past": (["wikipedia-small"], "wikipedia-small needs --past"),
     "a judge of facts": (["newlama", "--judge", "rules", "--probes", "x"], "--judge needs a folder of candidates"),
     "passages of facts": (["newlama", "--per-page", "2", "--probes", "x"], "--per-page needs a folder of candidates"),
     "annotators of facts": (

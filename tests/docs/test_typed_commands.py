@@ -191,7 +191,7 @@ def earlier_months(shell: Shell) -> None:
 def three_annotators(shell: Shell) -> None:
     """Write the review that a command makes with a model, and three decisions on each candidate."""
     write_review(shell.folder / "review")
-    decide(shell.folder / "review", ("ann", "bo", "cy"))
+    decide(shell.folder / "review", people=3)
 
 
 # (file, part of a command) -> what runs before it

@@ -1,4 +1,4 @@
-"""Lines of KILT, LAMA, TriviaQA and annotators: each is kept or dropped for a reason, or the file is refused."""
+"""Lines of KILT, LAMA and TriviaQA, and exports of Label Studio: each is kept, dropped for a reason, or refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unittest import mock
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import invariantlama
-from temporalwiki.builders.ckl.candidates import ABOUT, CANDIDATES, DECISIONS
+from temporalwiki.builders.ckl.candidates import ABOUT, ANNOTATIONS, TASKS
 from temporalwiki.builders.ckl.config import Config, Row
 from temporalwiki.builders.ckl.config import _staged as staged
 from temporalwiki.builders.ckl.decisions import configs_from_decisions
@@ -54,16 +54,25 @@ _CANDIDATE = {
     "prediction": None,
     "past_evidence": [{"id": "p1", "title": "T", "text": "Bo is mayor.", "score": 1.5, "has_answer": False}],
 }
-_OTHER = {"valid": True, "answer_right": True, "past": "other", "old_answers": ["Bo"], "old_evidence": "p1"}
-_NEW = {
-    "valid": True,
-    "answer_right": True,
-    "past": "none",
-    "statement": "<extra_id_0> rules.",
-    "answers": ["Ann", "A."],
-}
-_DECISIONS = [{"id": "c1", **_OTHER}, {"id": "c2", **_NEW}, {"id": "c3", "valid": None}]
-_CANDIDATES = [_CANDIDATE | {"id": f"c{number}"} for number in (1, 2, 3)]
+
+
+def _task(id: str, by: Any = 1, **said: str | list[str]) -> dict[str, Any]:
+    result = [
+        {
+            "from_name": name,
+            "value": {"choices" if isinstance(value, str) else "text": [value] if isinstance(value, str) else value},
+        }
+        for name, value in said.items()
+    ]
+    return {"data": _CANDIDATE | {"id": id}, "annotations": [{"completed_by": by, "result": result}]}
+
+
+_RIGHT = {"valid": "yes", "answer_right": "yes"}
+_OTHER = {**_RIGHT, "past": "other", "old_answers": ["Bo"], "old_evidence": ["p1"]}
+_NEW = {**_RIGHT, "past": "none", "statement": ["<extra_id_0> rules."], "answers": ["Ann", "A."]}
+_DECISIONS = [_task("c1", **_OTHER), _task("c2", {"id": 2}, **_NEW), _task("c3", note=["?"])]
+_JUDGED = [{"data": _CANDIDATE, "predictions": [7, {"model_version": "m", "score": 0.5, "result": []}]}]
+_CANDIDATES = [{"data": _CANDIDATE | {"id": f"c{number}"}} for number in (1, 2, 3)]
 # the first byte names the format; the files follow
 SEEDS = (
     b"k" + _lines(*_NQ) + _BETWEEN + _lines(_NQ[0]) + _BETWEEN + _lines(*_NQ),
@@ -71,13 +80,14 @@ SEEDS = (
     b"t" + _lines(*_IDS) + _BETWEEN + json.dumps(_QUESTIONS).encode(),
     b"l" + _lines(*_RELATIONS) + _BETWEEN + _lines(*_FACTS),
     b"l" + _lines(*_RELATIONS, *_RELATIONS),
-    b"d" + _lines(*_CANDIDATES) + _BETWEEN + _lines(*_DECISIONS) + _BETWEEN + _lines({"id": "c2", "valid": False}),
-    b"d" + _lines(_CANDIDATE) + _BETWEEN + _lines({"id": "c9", "valid": True}),
+    b"d" + _BETWEEN.join(json.dumps(one).encode() for one in (_CANDIDATES, _DECISIONS, [_task("c2", 3, valid="no")])),
+    b"d" + _BETWEEN.join(json.dumps(one).encode() for one in (_CANDIDATES, _JUDGED, [_task("c9", valid="yes")])),
 )
 FOUND: tuple[bytes, ...] = ()
 WORDS = (_BETWEEN, b"\n", b"\r\n", b"\xef\xbb\xbf", b'"id":', b'"output":[{"answer":', b'"input":', b"\\ud800",
-         b"[X]", b"[Y]", b"<extra_id_0>", b"<extra_id_1>", b'"valid":true', b'"past":"same"', b"9" * 20, b"[" * 1200,
-         b"\\u202e", b"\\u0000", b'"QuestionId":', b'"statement":"', b'"old_answers":["')  # fmt: skip
+         b"[X]", b"[Y]", b"<extra_id_0>", b"<extra_id_1>", b'"from_name":"past"', b"9" * 20, b"[" * 1200,
+         b'"value":{"choices":["same"]}', b"\\u202e", b"\\u0000", b'"QuestionId":', b'"statement":"',
+         b'"predictions":[{"model_version":"m"}]')  # fmt: skip
 LONGEST = 8192
 
 
@@ -126,13 +136,21 @@ def _lama(files: Sequence[bytes]) -> list[Config]:
 
 
 def _decided(files: Sequence[bytes]) -> list[Config]:
-    candidates, *decisions = files
+    candidates, *exports = files
     review = folder() / "lines"
-    file(f"lines/{CANDIDATES}", candidates)
-    about = {"sha256": sha256(candidates).hexdigest(), "options": {}, "inputs": [], "past": {}, "counts": {}}
+    file(f"lines/{TASKS}", candidates)
+    counts = {"read": 3, "kept": 3, "dropped": {}}
+    about = {
+        "made_by": "",
+        "sha256": sha256(candidates).hexdigest(),
+        "options": {},
+        "inputs": [],
+        "past": {},
+        "counts": counts,
+    }
     file(f"lines/{ABOUT}", json.dumps(about).encode())
-    for number, data in enumerate(decisions[:3]):
-        file(f"lines/{DECISIONS}/{'abc'[number]}.jsonl", data)
+    for number, data in enumerate(exports[:3]):
+        file(f"lines/{ANNOTATIONS}/{'abc'[number]}.json", data)
     return configs_from_decisions(review, 1 + zlib.crc32(candidates) % 2)
 
 

@@ -189,6 +189,7 @@ TRAINING = {
     },
 }
 TRAINING["ckl-t5-large-small"] = TRAINING["ckl-t5-large"] | {"epochs": 8}
+TRAINING["ckl-t5-large-kilt"] = TRAINING["ckl-t5-large"]
 CONTINUAL = [name for name in METHODS if name not in ("initial", "light_tuning")]
 RECADAM = {"gamma": 5000, "t0": 250, "k": 0.5}
 LORA = {"rank": 4, "alpha": 32, "dropout": 0}
@@ -203,6 +204,7 @@ OWN: dict[tuple[str, str], dict[str, Any]] = {
     ("ckl-gpt2-large", "mix_review"): {"ratio": 4, "decay": 0.7},
     ("ckl-t5-large", "mix_review"): {"ratio": 4, "decay": 0.7},
     ("ckl-t5-large", "modular"): {"scale": 0.05, "small": "google-t5/t5-small"},
+    ("ckl-t5-large-kilt", "modular"): {"scale": 0.05, "small": "google-t5/t5-small"},
     ("ckl-t5-large-small", "modular"): {"scale": 0.05, "small": "google-t5/t5-small"},
     ("ticlm-gpt2-large", "replay"): {"share": 0.5},
     ("smollm2-135m", "mix_review"): {"ratio": 1},

@@ -228,7 +228,7 @@ def test_live_ckl_without_rows_is_not_published(run: Run, hub: LoopbackHub, has:
 def test_live_ckl_of_another_language_is_refused(run: Run, hub: LoopbackHub) -> None:
     status, _, said = run("--ckl", "ORG/ckl", "--wiki", "kowiki")
     assert (status, hub.requests) == (2, [])
-    assert "clozes and questions are in English" in said
+    assert "there are clozes and questions in de and en, but" in said
 
 
 def test_three_months_one_after_another(run: Run, hub: LoopbackHub, has: Has, server: FileServer) -> None:

@@ -14,16 +14,9 @@ import pytest
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl import question_generation
-from temporalwiki.builders.ckl.candidates import (
-    GUIDE,
-    Candidate,
-    CandidateOptions,
-    read_candidates,
-    read_review,
-    write_candidates,
-)
+from temporalwiki.builders.ckl.candidates import CandidateOptions, read_candidates, read_review, write_candidates
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
-from temporalwiki.builders.ckl.decisions import read_decisions
+from temporalwiki.builders.ckl.label_studio import Candidate
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import OpenModel
 from temporalwiki.eval_harness.cached_model import CachedModel
@@ -68,7 +61,7 @@ def made(
     **options: Any,
 ) -> list[Candidate]:
     write_candidates(rows, past, review, CandidateOptions(**options), open_model=open_model)
-    return list(read_candidates(review))
+    return read_candidates(review)
 
 
 def test_a_candidate_has_all_that_it_takes_to_decide(tmp_path: Path, past: CorpusIndex) -> None:
@@ -92,7 +85,7 @@ def test_a_candidate_has_all_that_it_takes_to_decide(tmp_path: Path, past: Corpu
     about = read_review(tmp_path / "r")
     assert msgspec.to_builtins(about.counts) == {"read": 3, "kept": 1, "dropped": {"the answer in the question": 2}}
     assert about.past["passages"] == 1
-    assert (tmp_path / "r" / "decisions").is_dir()
+    assert (tmp_path / "r" / "annotations").is_dir()
 
 
 def test_a_question_model_sees_the_text_before(
@@ -184,7 +177,7 @@ def test_the_same_bytes_whatever_the_order_of_other_pages(
     lines = []
     for order in (rows, rows[::-1]):
         made(order, past, tmp_path / "r")
-        lines.append(sorted((tmp_path / "r" / "candidates.jsonl").read_bytes().splitlines()))
+        lines.append(sorted(json.loads((tmp_path / "r" / "tasks.json").read_bytes()), key=str))
     assert lines[0] == lines[1]
 
 
@@ -201,7 +194,7 @@ def test_hostile_pages_are_text(
     assert one.title == shown
     assert one.answer == "Easton"
     assert " ".join(shown.split()) in one.statement
-    assert len((tmp_path / "r" / "candidates.jsonl").read_text("utf-8").split("\n")) == 2
+    assert len((tmp_path / "r" / "tasks.json").read_text("utf-8").split("\n")) == 4  # [, the task, ], nothing
 
 
 # A model of the past
@@ -245,18 +238,18 @@ def test_decisions_are_never_left_without_their_candidates(
     rows = [page("They came to Easton by train again.")]
     review = tmp_path / "r"
     made(rows, past, review)
-    before = (review / "candidates.jsonl").read_bytes()
-    (review / "decisions" / "ann.jsonl").write_text("")
+    before = (review / "tasks.json").read_bytes()
+    (review / "annotations" / "ann.json").write_text("")
     made(rows, past, review)  # the same
-    with pytest.raises(InputError, match=r"ann\.jsonl: has decisions on other candidates"):
+    with pytest.raises(InputError, match=r"ann\.json: has decisions on other candidates"):
         made([page("They came to Weston by train again.")], past, review)
-    assert (review / "candidates.jsonl").read_bytes() == before
+    assert (review / "tasks.json").read_bytes() == before
     assert read_review(review).counts.kept == 1
     assert {path.name for path in review.iterdir()} == {
-        "candidates.jsonl",
-        "candidates.json",
-        "README.md",
-        "decisions",
+        "tasks.json",
+        "review.json",
+        "labels.xml",
+        "annotations",
     }
 
 
@@ -265,41 +258,41 @@ def test_the_same_candidates_are_the_same_after_a_kill_between_the_files(
 ) -> None:
     rows, review = [page("They came to Easton by train again.")], tmp_path / "r"
     made(rows, past, review)
-    whole = (review / "candidates.json").read_bytes()
-    (review / "decisions" / "ann.jsonl").write_text("")
+    whole = (review / "review.json").read_bytes()
+    (review / "annotations" / "ann.json").write_text("")
     for left in (None, b"{", whole.replace(b'"sha256": "', b'"sha256": "0')):
-        (review / "candidates.json").unlink()
+        (review / "review.json").unlink()
         if left is not None:
-            (review / "candidates.json").write_bytes(left)
+            (review / "review.json").write_bytes(left)
         made(rows, past, review)
-        assert (review / "candidates.json").read_bytes() == whole
-        (review / "candidates.json").write_bytes(left or b"")
-        with pytest.raises(InputError, match=r"ann\.jsonl: has decisions on other candidates"):
+        assert (review / "review.json").read_bytes() == whole
+        (review / "review.json").write_bytes(left or b"")
+        with pytest.raises(InputError, match=r"ann\.json: has decisions on other candidates"):
             made([page("They came to Weston by train again.")], past, review)
 
 
 def test_nothing_to_ask_is_an_error_that_says_why(tmp_path: Path, past: CorpusIndex) -> None:
     with pytest.raises(InputError, match=r"no candidates in 1 names and dates: 1 a sentence of less than 6"):
         made([page("In Easton.")], past, tmp_path / "r")
-    assert not (tmp_path / "r" / "candidates.jsonl").exists()
+    assert not (tmp_path / "r" / "tasks.json").exists()
 
 
 def spoiled(file: str, spoil: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     return lambda review: (review / file).write_bytes(spoil((review / file).read_bytes())) and None
 
 
-WHOLE = "candidates.json: not the whole manifest of a review"
+WHOLE = "review.json: not the whole manifest of a review"
 SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
     "edited": (
-        spoiled("candidates.jsonl", lambda raw: raw + b" "),
-        "candidates.jsonl: was changed after it was written",
+        spoiled("tasks.json", lambda raw: raw + b" "),
+        "tasks.json: was changed after it was written",
     ),
-    "no manifest": (lambda review: (review / "candidates.json").unlink(), WHOLE),
-    "half a manifest": (spoiled("candidates.json", lambda raw: raw[:9]), WHOLE),
-    "another manifest": (spoiled("candidates.json", lambda raw: b"[]"), WHOLE),
+    "no manifest": (lambda review: (review / "review.json").unlink(), WHOLE),
+    "half a manifest": (spoiled("review.json", lambda raw: raw[:9]), WHOLE),
+    "another manifest": (spoiled("review.json", lambda raw: b"[]"), WHOLE),
     "no candidates": (
-        lambda review: (review / "candidates.jsonl").unlink(),
-        "not a review: it has no candidates.jsonl",
+        lambda review: (review / "tasks.json").unlink(),
+        "not a review: it has no tasks.json",
     ),
 }
 
@@ -316,13 +309,6 @@ def test_a_review_that_is_not_as_it_was_written(
     spoil(tmp_path / "r")
     with pytest.raises(InputError, match=says):
         read_review(tmp_path / "r")
-
-
-def test_the_guides_examples_are_decisions(tmp_path: Path) -> None:
-    example = GUIDE.split("```json\n")[1].split("```")[0]
-    (tmp_path / "example.jsonl").write_text(example, "utf-8")
-    decisions = [decision for _, decision in read_decisions(tmp_path / "example.jsonl")]
-    assert [(one.valid, one.past) for one in decisions] == [(True, "other"), (True, "none"), (False, None)]
 
 
 @pytest.mark.parametrize("wrong", [{"per_page": 0}, {"passages": 0}])

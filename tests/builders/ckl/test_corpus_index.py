@@ -15,7 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl.corpus_index import LONGEST, VERSION, CorpusIndex, _passages, build_index
+from temporalwiki.builders.ckl.corpus_index import (
+    LONGEST,
+    VERSION,
+    CorpusIndex,
+    _passages,
+    build_index,
+    read_documents,
+)
 
 MAYOR = "The mayor of Easton is Anna Weber. She was elected in 1961."
 RIVER = "The river Lenn flows through Easton and Weston."
@@ -189,9 +196,7 @@ def test_a_line_of_any_length_is_read_in_pieces(tmp_path: Path) -> None:
     (tmp_path / "c.txt").write_text("mayor " * 4_000_000)
     tracemalloc.start()
     try:
-        from temporalwiki.builders.ckl.corpus_index import _documents
-
-        ((_, _, pieces),) = _documents(tmp_path / "c.txt")
+        ((_, _, pieces),) = read_documents(tmp_path / "c.txt")
         assert sum(len(piece.split()) for piece in pieces) == 4_000_000
         assert tracemalloc.get_traced_memory()[1] < 20 << 20  # a piece and its list of words; the file has 24 MB
     finally:

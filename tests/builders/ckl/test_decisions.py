@@ -9,25 +9,30 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import msgspec
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.ckl.candidates import (
-    Candidate,
-    CandidateOptions,
-    read_candidates,
-    read_review,
-    write_candidates,
-)
+from temporalwiki.builders.ckl.candidates import CandidateOptions, read_candidates, write_candidates
 from temporalwiki.builders.ckl.corpus_index import Past, build_index
-from temporalwiki.builders.ckl.decisions import Decision, configs_from_decisions, read_decisions, row_from_decisions
+from temporalwiki.builders.ckl.decisions import configs_from_decisions, row_from_decisions
+from temporalwiki.builders.ckl.label_studio import (
+    LABELS,
+    Candidate,
+    Decision,
+    encode_judged,
+    encode_task,
+    read_decisions,
+)
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 
 from a_text_model import faithful
+from tiny_ckl import export
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
 OLD = Past("https://past.example#0", "Easton", "Anna Weber is the mayor of Easton since 1961.", 3.5, False)
@@ -164,62 +169,125 @@ def test_a_majority_of_each_step_decides(decisions: list[Decision], least: int) 
     assert (not isinstance(row, str) and not row["old_answers"]) == new
 
 
-# Files
+# Label Studio's format
 
-GOOD = '{"id": "x", "valid": true, "answer_right": true, "past": "none"}'
-
-
-def good(**more: Any) -> str:
-    return json.dumps(json.loads(GOOD) | more)
+NEW = {"valid": "yes", "answer_right": "yes", "past": "none"}
 
 
-BAD = {
-    "no JSON": ("yes", "line 1: .*; a decision has the fields id, valid"),
-    "no object": ("[1]", "line 1: Expected `object`"),
-    "the second line": (f"{GOOD}\n\n{{}}", r"line 3: .*missing required field `id`"),
-    "no id": ('{"valid": true}', "missing required field `id`"),
-    "no valid": ('{"id": "x"}', "missing required field `valid`"),
-    "a word for a truth": ('{"id": "x", "valid": "yes"}', r"Expected `bool \| null`, got `str` - at `\$.valid`"),
-    "another past": (GOOD.replace("none", "nothing"), r"Invalid enum value 'nothing' - at `\$.past`"),
-    "a field misspelt": (
-        GOOD.replace("answer_right", "answer_rigth"),
-        "unknown field `answer_rigth`; a decision has the fields id, valid, answer_right",
+def exported(folder: Path, **said: Any) -> Path:
+    """Write an export in which annotator 7 says this about MAYOR."""
+    (folder / "annotations").mkdir()
+    (folder / "tasks.json").write_bytes(b"[%b]" % encode_task(MAYOR))
+    return export(folder, {7: {MAYOR.id: said}})
+
+
+SAID: dict[str, tuple[dict[str, Any], Decision]] = {
+    "new": (NEW, NONE),
+    "updated": (
+        {**NEW, "past": "other", "old_answers": ["Anna Weber", "A. Weber"], "old_evidence": [OLD.id]},
+        other("Anna Weber", "A. Weber", old_evidence=OLD.id),
     ),
-    "another field": (GOOD.replace("answer_right", "zzz"), "unknown field `zzz`; a decision has the fields id, valid"),
-    "valid, and then nothing": (
-        '{"id": "x", "valid": true}',
-        "line 1: answer_right: must be true or false if valid is true",
+    "corrected": (
+        {**NEW, "statement": ["<extra_id_0> won."], "question": ["Who won?"], "answers": ["Lind"], "note": ["?"]},
+        none(statement="<extra_id_0> won.", question="Who won?", answers=["Lind"], note="?"),
     ),
-    "right, and then nothing": (GOOD.replace('"none"', "null"), "past: must be .* if answer_right is true"),
-    "another answer, and which?": (GOOD.replace("none", "other"), "old_answers: needed if past is"),
-    "an old answer of nothing": (good(past="other", old_answers=["the ."]), "old_answers: needed if past is"),
-    "old answers of none": (good(old_answers=["a b"]), 'old_answers: not allowed if past is "none"'),
-    "no answers": (good(answers=[]), "answers: empty; null takes"),
-    "no blank": (good(statement="a b"), "statement: needs exactly one <extra_id_0>"),
-    "two blanks": (good(statement="<extra_id_0> <extra_id_0>"), "exactly one <extra_id_0>"),
-    "a blank and nothing else": (good(statement=" <extra_id_0>."), "statement: has no words except"),
-    "a question of white space": (good(question=" \n"), "question: empty; null takes"),
-    "a blank in the question": (good(question="Who <extra_id_0>?"), "question: contains a sentinel"),
-    "not UTF-8": (b'{"id": "\xe9"', "line 1: .*; a decision has the fields id, valid"),
-    "nested deep": ('{"id": ' + "[" * 99_999, "line 1: .*; a decision has the fields id, valid"),
-    "a huge line": ('{"id": "' + "x" * (1 << 20), "line 1: more than 1 MB; a line must be one record"),
+    "a text, not a list": ({**NEW, "note": "?"}, none(note="?")),
+    "not valid": ({"valid": "no"}, INVALID),
+    "not right": ({"valid": "yes", "answer_right": "no"}, WRONG),
+    "nothing": ({}, UNDECIDED),
+    "only a note": ({"note": "who is he?"}, Decision(MAYOR.id, None, note="who is he?")),
 }
 
 
-@pytest.mark.parametrize(("content", "says"), BAD.values(), ids=BAD)
-def test_invalid_decisions(tmp_path: Path, content: str | bytes, says: str) -> None:
-    file = tmp_path / "ann.jsonl"
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    with pytest.raises(InputError, match=says) as raised:
+@pytest.mark.parametrize(("said", "decision"), SAID.values(), ids=SAID)
+def test_an_annotation_is_a_decision(tmp_path: Path, said: dict[str, Any], decision: Decision) -> None:
+    (found,) = read_decisions(exported(tmp_path, **said))
+    assert (found.who, found.judge, found.candidate, found.decision) == ("annotator 7", False, MAYOR, decision)
+
+
+def test_what_a_judge_writes_is_read_back(tmp_path: Path) -> None:
+    for said, decision in SAID.values():
+        (tmp_path / "judge.json").write_bytes(b"[%b]" % encode_judged(MAYOR, decision, "m 1", 0.5))
+        (found,) = read_decisions(tmp_path / "judge.json")
+        assert (found.who, found.judge, found.score, found.decision) == ("m 1", True, 0.5, decision), said
+
+
+def test_other_forms_of_an_export(tmp_path: Path) -> None:
+    """A skipped task, an annotator given by number only, and predictions given by number only."""
+    file = exported(tmp_path, **NEW)
+    (task,) = json.loads(file.read_text())
+    skipped = task["annotations"][0] | {"completed_by": 8, "was_cancelled": True}
+    file.write_text(json.dumps([task | {"annotations": [*task["annotations"], skipped], "predictions": [4]}]))
+    assert [(one.who, one.decision) for one in read_decisions(file)] == [
+        ("annotator 7", NONE),
+        ("annotator 8", UNDECIDED),
+    ]
+
+
+def test_the_labelling_interface_has_the_controls_of_a_decision() -> None:
+    view = ElementTree.parse(LABELS).getroot()
+    controls = {tag.get("name"): tag for tag in view.iter() if tag.get("toName")}
+    assert set(controls) == set(Decision.__struct_fields__) - {"id"}
+    assert {tag.get("toName") for tag in controls.values()} == {"asked"}
+    choices = {name: [choice.get("value") for choice in tag] for name, tag in controls.items() if tag.tag == "Choices"}
+    assert choices == {
+        "valid": ["yes", "no"],
+        "answer_right": ["yes", "no"],
+        "past": ["other", "same", "none"],
+    }
+    shown = {tag.get("value", "").removeprefix("$") for tag in view.iter() if tag.get("value", "").startswith("$")}
+    assert shown < set(Candidate.__struct_fields__)
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no such choice": ({"valid": "perhaps"}, r"Expected `bool \| null`, got `str` - at `\$.valid`"),
+    "another past": ({**NEW, "past": "nothing"}, r"Invalid enum value 'nothing' - at `\$.past`"),
+    "two choices": ({**NEW, "past": ["none", "same"]}, "past: needs one value, not 2"),
+    "no choice": ({"valid": []}, "valid: needs one value, not 0"),
+    "another control": ({"sentiment": ["good"]}, "has no control 'sentiment'; use labels.xml"),
+    "valid, and then nothing": ({"valid": "yes"}, "answer_right: needed if the question is valid"),
+    "right, and then nothing": ({"valid": "yes", "answer_right": "yes"}, "past: needed if the answer is right"),
+    "another answer, and which?": ({**NEW, "past": "other"}, "old_answers: needed if the past gave another answer"),
+    "an old answer of nothing": ({**NEW, "past": "other", "old_answers": ["the ."]}, "old_answers: needed if"),
+    "old answers of none": ({**NEW, "old_answers": ["a b"]}, "old_answers: not allowed if past is 'none'"),
+    "no answers": ({**NEW, "answers": []}, "answers: empty; leave it out"),
+    "no blank": ({**NEW, "statement": ["a b"]}, "statement: needs exactly one <extra_id_0>"),
+    "two blanks": ({**NEW, "statement": ["<extra_id_0> <extra_id_0>"]}, "exactly one <extra_id_0>"),
+    "a blank and nothing else": ({**NEW, "statement": [" <extra_id_0>."]}, "statement: has no words except"),
+    "a question of white space": ({**NEW, "question": [" \n"]}, "question: empty; leave it out"),
+    "a blank in the question": ({**NEW, "question": ["Who <extra_id_0>?"]}, "question: contains a sentinel"),
+}
+
+
+@pytest.mark.parametrize(("said", "problem"), BAD.values(), ids=BAD)
+def test_invalid_decisions(tmp_path: Path, said: dict[str, Any], problem: str) -> None:
+    file = exported(tmp_path, **said)
+    with pytest.raises(InputError, match=problem) as raised:
         list(read_decisions(file))
-    assert str(raised.value).startswith(f"{file}: line ")
+    assert str(raised.value).startswith(f"{file}: task 1: annotator 7: ")
     assert "\n" not in str(raised.value)
 
 
-def test_files_of_any_editor_are_read(tmp_path: Path) -> None:
-    (tmp_path / "ann.jsonl").write_bytes(b"\xef\xbb\xbf" + GOOD.encode() + b"\r\n\r\n" + GOOD.encode())
-    found = Decision("x", True, True, "none")
-    assert list(read_decisions(tmp_path / "ann.jsonl")) == [(1, found), (3, found)]
+DAMAGED: dict[str, bytes] = {
+    "no JSON": b"yes",
+    "no list": b"{}",
+    "no task": b"[1]",
+    "no data": b'[{"id": 1}]',
+    "another project": b'[{"data": {"image": "a.png"}}]',
+    "no annotator": b'[{"data": %b, "annotations": [{"result": []}]}]' % msgspec.json.encode(MAYOR),
+    "not UTF-8": b'[{"data": "\xe9"}]',
+    "nested deep": b"[" * 99_999,
+    "cut off": b'[{"data": ',
+    "empty": b"",
+}
+
+
+@pytest.mark.parametrize("content", DAMAGED.values(), ids=DAMAGED)
+def test_files_that_are_no_export(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(InputError, match=r"a\.json: not tasks of a review \(.*\); export the project") as raised:
+        list(read_decisions(tmp_path / "a.json"))
+    assert "\n" not in str(raised.value)
 
 
 # A review
@@ -240,21 +308,23 @@ def review(tmp_path: Path) -> Path:
     return tmp_path / "r"
 
 
-def decide(review: Path, name: str, **said: str) -> None:
-    """Write an annotator's decisions: the past by the last word of a candidate's answer."""
+def decide(review: Path, *people: dict[str, str], name: str = "export", **more: str) -> Path:
+    """Export what each person said: the past, or invalid, by the last word of a candidate's answer."""
     ids = {candidate.answer.split()[-1]: candidate.id for candidate in read_candidates(review)}
-    lines: list[dict[str, Any]] = []
-    for answer, past in said.items():
-        line: dict[str, Any] = {"id": ids[answer], "valid": past != "invalid"}
-        if past != "invalid":
-            line |= {"answer_right": True, "past": past, "old_answers": ["Anna Weber"] if past == "other" else []}
-        lines.append(line)
-    (review / "decisions" / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    old = {"old_answers": ["Anna Weber"]}
+    said = {"invalid": {"valid": "no"}, "other": {**NEW, "past": "other", **old}, "same": {**NEW, "past": "same"}}
+    return export(
+        review,
+        {
+            number: {ids[word]: {**said.get(past, NEW), **more} for word, past in by.items()}
+            for number, by in enumerate(people, 1)
+        },
+        name,
+    )
 
 
 def test_every_candidate_is_kept_or_dropped_in_both(review: Path) -> None:
-    decide(review, "ann", Lind="other", Ohm="none", Pym="same")
-    decide(review, "bob", Lind="other", Ohm="none")
+    decide(review, {"Lind": "other", "Ohm": "none", "Pym": "same"}, {"Lind": "other", "Ohm": "none"})
     updated, new = configs_from_decisions(review)
     rows = {config.name: list(config.splits["test"]) for config in (updated, new)}
     assert {name: [row["answers"] for row in found] for name, found in rows.items()} == {
@@ -266,16 +336,23 @@ def test_every_candidate_is_kept_or_dropped_in_both(review: Path) -> None:
     assert (updated.counts.read, updated.counts.kept) == (new.counts.read, new.counts.kept) == (3, 1)
     assert updated.counts.dropped == {"new: in newlama": 1, same: 1}
     assert new.counts.dropped == {"updated: in updatedlama": 1, same: 1}
-    assert new.counts.more == {"decided_by": {"ann": 3, "bob": 2}, "decided_by_several": 2, "of_these_all_agree": 2}
-    assert [file.name for file in new.inputs] == ["candidates.jsonl", "candidates.json", "ann.jsonl", "bob.jsonl"]
-    assert new.options["annotators"] == ["ann", "bob"]
+    by = {"annotator 1": 3, "annotator 2": 2}
+    assert new.counts.more == {"decided_by": by, "decided_by_several": 2, "of_these_all_agree": 2}
+    assert [file.name for file in new.inputs] == ["tasks.json", "review.json", "export.json"]
+    assert new.options["annotators"] == ["annotator 1", "annotator 2"]
     assert new.options["candidates"]["options"]["question_model"]["name"] == "faithful"
     json.dumps(new.options)
 
 
+def test_nobodys_name_or_address_gets_into_a_config(review: Path) -> None:
+    assert "a@b.example" in decide(review, {"Lind": "other"}).read_text()
+    for config in configs_from_decisions(review):
+        told = json.dumps([config.options, config.counts.more, *config.splits["test"]], default=str)
+        assert "a@b.example" not in told and 'Ann"' not in told
+
+
 def test_least_annotators(review: Path) -> None:
-    decide(review, "ann", Lind="none", Ohm="none")
-    decide(review, "bob", Lind="none")
+    decide(review, {"Lind": "none", "Ohm": "none"}, {"Lind": "none"})
     _, new = configs_from_decisions(review, least_annotators=2)
     assert [row["answers"] for row in new.splits["test"]] == [["Bo Lind"]]
     assert new.counts.dropped == {"too few annotators": 1, "nobody decided": 1}
@@ -283,83 +360,80 @@ def test_least_annotators(review: Path) -> None:
         configs_from_decisions(review, 0)
 
 
+def test_a_later_export_has_the_decisions_of_an_earlier_one(review: Path) -> None:
+    decide(review, {"Lind": "none"}, name="monday")
+    decide(review, {"Lind": "none", "Ohm": "none"}, name="tuesday")
+    _, new = configs_from_decisions(review, least_annotators=1)
+    assert new.counts.more["decided_by"] == {"annotator 1": 2}
+    assert new.counts.more["decided_by_several"] == 0
+
+
 def test_annotators_that_disagree_are_counted(review: Path) -> None:
-    decide(review, "ann", Lind="none", Ohm="none", Pym="invalid")
-    decide(review, "bob", Lind="none", Ohm="same", Pym="none")
+    decide(review, {"Lind": "none", "Ohm": "none", "Pym": "invalid"}, {"Lind": "none", "Ohm": "same", "Pym": "none"})
     _, new = configs_from_decisions(review)
-    assert new.counts.more == {"decided_by": {"ann": 3, "bob": 3}, "decided_by_several": 3, "of_these_all_agree": 1}
+    by = {"annotator 1": 3, "annotator 2": 3}
+    assert new.counts.more == {"decided_by": by, "decided_by_several": 3, "of_these_all_agree": 1}
     assert [row["answers"] for row in new.splits["test"]] == [["Bo Lind"]]
     assert new.counts.dropped == {"the annotators disagree": 2}
 
 
+def test_people_and_a_judge_decide_together(review: Path) -> None:
+    decide(review, {"Lind": "none", "Ohm": "other"})
+    lines = [
+        encode_judged(one, Decision(one.id, True, True, "none"), "model 1", 0.8) for one in read_candidates(review)
+    ]
+    (review / "annotations" / "judge-model.json").write_bytes(b"[%b]" % b",".join(lines))
+    _, new = configs_from_decisions(review)
+    assert new.counts.more["decided_by"] == {"annotator 1": 2, "model 1": 3}
+    assert new.options["judges"] == {"model 1": {"controls_right": 0.8}}
+    assert sorted(row["answers"] for row in new.splits["test"]) == [["Bo Lind"], ["Dora Pym"]]
+
+
 def test_two_candidates_that_become_the_same_are_one_row(review: Path) -> None:
-    decide(review, "ann", Lind="none", Ohm="none")
-    file = review / "decisions" / "ann.jsonl"
     mended = {"statement": "In Easton <extra_id_0> is mayor.", "question": "Who is it?"}
-    lines = [json.loads(line) | mended for line in file.read_text().splitlines()]
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    decide(review, {"Lind": "none", "Ohm": "none"}, **mended)
     _, new = configs_from_decisions(review)
     assert len(list(new.splits["test"])) == 1
     assert new.counts.dropped["the same statement and question as another"] == 1
 
 
-def first_id(review: Path) -> str:
-    return next(read_candidates(review)).id
+def with_data(**changed: str) -> Callable[[list[Any]], list[Any]]:
+    return lambda tasks: [{**task, "data": {**task["data"], **changed}} for task in tasks[:1]]
 
 
-WRONG_FILES: dict[str, tuple[Callable[[Path], str], str]] = {
-    "no candidate": (lambda review: GOOD.replace('"x"', '"zz"'), r"line 1: id: no candidate 'zz'; use the ids of"),
+WRONG_FILES: dict[str, tuple[Callable[[list[Any]], list[Any]], str]] = {
+    "no candidate": (with_data(id="zz"), r"task 1: annotator 1: no candidate 'zz'$"),
     "a wrong digit": (
-        lambda review: GOOD.replace('"x"', f'"{first_id(review)[:-1]}z"'),
-        r"line 1: id: no candidate '.*'; did you mean [0-9a-f]{16}\?",
+        lambda tasks: with_data(id=tasks[0]["data"]["id"][:-1] + "z")(tasks),
+        r"task 1: annotator 1: no candidate '.*'; did you mean [0-9a-f]{16}\?",
     ),
+    "another question": (with_data(question="Who?"), r"annotator 1: the task is not as in tasks.json; import that"),
     "twice": (
-        lambda review: f"{GOOD}\n\n{GOOD}".replace('"x"', f'"{first_id(review)}"'),
-        r"line 3: a second decision on [0-9a-f]{16}, after line 1",
+        lambda tasks: [*tasks, {**tasks[0], "annotations": [{**tasks[0]["annotations"][0], "result": []}]}],
+        r"task 4: annotator 1: a second decision on [0-9a-f]{16}, which differs from the first; keep one of them",
     ),
 }
 
 
-@pytest.mark.parametrize(("content", "says"), WRONG_FILES.values(), ids=WRONG_FILES)
-def test_decisions_that_fit_no_candidate(review: Path, content: Callable[[Path], str], says: str) -> None:
-    (review / "decisions" / "ann.jsonl").write_text(content(review))
+@pytest.mark.parametrize(("change", "says"), WRONG_FILES.values(), ids=WRONG_FILES)
+def test_decisions_that_fit_no_candidate(review: Path, change: Callable[[list[Any]], list[Any]], says: str) -> None:
+    file = decide(review, {"Lind": "none", "Ohm": "none", "Pym": "none"})
+    file.write_text(json.dumps(change(json.loads(file.read_text()))))
     with pytest.raises(InputError, match=says):
         configs_from_decisions(review)
 
 
 def test_a_review_without_decisions(review: Path) -> None:
-    with pytest.raises(InputError, match="nobody has decided yet"):
+    with pytest.raises(InputError, match="nobody has decided yet; put Label Studio's export here, as JSON"):
         configs_from_decisions(review)
 
 
-@pytest.mark.parametrize("name", ["bob.JSONL", "bob.jsonl.txt", "bob.csv", "bob", "bob.jsonl~", "sub"])
-def test_other_files_beside_decisions_are_refused(review: Path, name: str) -> None:
-    decide(review, "ann", Lind="none")
-    (review / "decisions" / ".DS_Store").touch()
+@pytest.mark.parametrize("name", ["bob.JSON", "bob.json.txt", "bob.csv", "bob", "bob.json~", "sub"])
+def test_other_files_beside_exports_are_refused(review: Path, name: str) -> None:
+    decide(review, {"Lind": "none"})
+    (review / "annotations" / ".DS_Store").touch()
     assert len(configs_from_decisions(review)) == 2
-    path = review / "decisions" / name
+    path = review / "annotations" / name
     path.mkdir() if name == "sub" else path.touch()
-    with pytest.raises(InputError, match=rf"{re.escape(name)}: not a file of decisions; did you mean .*\.jsonl\?"):
+    with pytest.raises(InputError, match=rf"{re.escape(name)}: not an export of Label Studio as JSON"):
         configs_from_decisions(review)
-
-
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [
-        (b"{}", r"judge-a\.json: not the note of a judge"),
-        (b"[", r"judge-a\.json: not the note of a judge"),
-        (
-            b'{"judge": {"name": "a"}, "version": 1, "candidates": "0", "controls": {}}',
-            r"judge-a\.json: a judge's decisions on other candidates; remove both files",
-        ),
-    ],
-)
-def test_a_judges_note_must_be_of_these_candidates(review: Path, content: bytes, says: str) -> None:
-    decide(review, "judge-a", Lind="none")
-    (review / "decisions" / "judge-a.json").write_bytes(content)
-    with pytest.raises(InputError, match=says):
-        configs_from_decisions(review)
-    about = {"judge": {"name": "a"}, "version": 1, "controls": {}}
-    note = about | {"candidates": read_review(review).sha256}
-    (review / "decisions" / "judge-a.json").write_text(json.dumps(note))
-    assert configs_from_decisions(review)[0].options["judges"] == {"judge-a": about}

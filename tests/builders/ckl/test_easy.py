@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl.config import Config, write
 from temporalwiki.builders.ckl.easy import EasyOptions, easy
+from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news, recentnews
 from temporalwiki.builders.ckl.text_model import READER, WRITER, OpenModel
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.eval_harness import text_model
@@ -24,6 +25,7 @@ from temporalwiki.model_cards.folder_card import folder_card
 
 import tiny_models
 from a_text_model import ScriptedModel, always, faithful
+from tiny_ckl import write_news
 
 FRIDAY = datetime(2023, 4, 28, 17, 40, tzinfo=UTC)
 
@@ -38,7 +40,7 @@ def both(
     if open_model is None:
         model = faithful()
         open_model = lambda name: model  # noqa: E731
-    clozes, questions = easy(pages, EasyOptions(**{"per_page": 100, **options}), open_model=open_model)
+    clozes, *_, questions = easy(pages, EasyOptions(**{"per_page": 100, **options}), open_model=open_model)
     return clozes, questions, list(clozes.splits["test"]), list(questions.splits["test"])
 
 
@@ -197,7 +199,7 @@ def test_what_the_model_under_test_knows_is_left_out(said: str | None, number: i
 def test_sentences_of_the_past_are_left_out(tmp_path: Path, past: str, number: int) -> None:
     (tmp_path / "old.jsonl").write_text(json.dumps({"text": past}), "utf-8")
     model = faithful()
-    clozes, questions = easy(
+    clozes, *_, questions = easy(
         [page(PLAIN)], EasyOptions(), (), lambda name: model, [tmp_path / "old.jsonl"], tmp_path / "work"
     )
     rows, asked = list(clozes.splits["test"]), list(questions.splits["test"])
@@ -255,15 +257,33 @@ def test_another_seed_draws_others() -> None:
 def test_either_config_may_be_read_first_or_alone() -> None:
     _, _, clozes, asked = both(*pages(3))
     model = faithful()
-    _, questions = easy(pages(3), EasyOptions(per_page=100), open_model=lambda name: model)
+    *_, questions = easy(pages(3), EasyOptions(per_page=100), open_model=lambda name: model)
     assert list(questions.splits["test"]) == asked
     assert accounted(questions, asked)
     assert len(clozes) >= len(asked) > 0
 
 
+def test_the_small_sets_are_of_the_pages_of_the_small_news(tmp_path: Path) -> None:
+    write_news(tmp_path / "news.jsonl")
+    work, model = tmp_path / "work", faithful()
+    news = recentnews([tmp_path / "news.jsonl"], NewsOptions(small_share=0.3), work)
+    pages = {one.name.removeprefix("recentnews"): [row["url"] for row in one.splits["train"]] for one in news}
+    rows = find_news([tmp_path / "news.jsonl"], NewsOptions(), work).rows()
+    made = easy(rows, EasyOptions(small_share=0.3), open_model=lambda name: model)
+    found = {}
+    for config in made:
+        of_config = list(config.splits["test"])
+        assert accounted(config, of_config)
+        found[config.name.partition("easy")[2]] = [row["url"] for row in of_config]
+    assert 0 < len(found["-small"]) < len(found[""])
+    for part in ("-small", "-small-p1", "-small-p2"):
+        assert set(found[part]) == set(found[""]) & set(pages[part])
+    assert sorted(found["-small-p1"] + found["-small-p2"]) == sorted(found["-small"])
+
+
 def test_written_and_loaded(tmp_path: Path) -> None:
     model = faithful()
-    for config in easy(pages(3), EasyOptions(), open_model=lambda name: model):
+    for config in easy(pages(3), EasyOptions(small_share=1, phase_two="2023-04-02"), open_model=lambda name: model):
         manifest = write(config, tmp_path / "ckl", folder_card)
         assert manifest.content["options"]["questions"]["name"] == "faithful"
         rows = list(read_rows(sorted((tmp_path / "ckl" / "data" / config.name).glob("*.parquet"))))

@@ -107,7 +107,9 @@ def test_unusable_folders_are_refused(tmp_path: Path) -> None:
     refused("empty: not a dataset folder", tmp_path / "empty")
     refused("not here: not a dataset folder", tmp_path / "not here")
     korean = month(tmp_path / "ko", wiki="kowiki", language="ko", changed=[new()])
-    refused("kowiki has labels in 'ko'.*English only", korean)
+    refused(
+        "kowiki has labels in 'ko'; there are clozes and questions in de and en: docs/how_to/add_a_language", korean
+    )
     english = months(tmp_path / "en", SECOND)
     simple = month(tmp_path / "simple", wiki="simplewiki", changed=[new()])
     refused("simplewiki.*enwiki; use one wiki", english, simple)

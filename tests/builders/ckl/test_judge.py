@@ -5,20 +5,20 @@ from __future__ import annotations
 import datetime
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import judge as module
-from temporalwiki.builders.ckl.candidates import Candidate, CandidateOptions, read_candidates, write_candidates
+from temporalwiki.builders.ckl.candidates import CandidateOptions, read_candidates, write_candidates
 from temporalwiki.builders.ckl.corpus_index import Past, build_index
-from temporalwiki.builders.ckl.decisions import Decision, _problem, configs_from_decisions, read_decisions
+from temporalwiki.builders.ckl.decisions import configs_from_decisions
 from temporalwiki.builders.ckl.judge import judge
+from temporalwiki.builders.ckl.label_studio import Candidate, Decision, _problem, read_decisions
 from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models
@@ -147,11 +147,11 @@ def knows_the_controls(prompts: Sequence[str], what: str) -> list[str | None]:
 
 
 @pytest.mark.parametrize(
-    ("model", "controls", "warned"),
+    ("model", "controls", "score", "warned"),
     [
-        (ScriptedModel(knows_the_controls), {"valid": [6, 6], "right": [6, 6], "past": [3, 3]}, []),
-        (always("No."), {"valid": [3, 6], "right": [3, 6], "past": [0, 3]}, ["valid", "right", "past"]),
-        (always("none"), {"valid": [0, 6], "right": [0, 6], "past": [1, 3]}, ["valid", "right", "past"]),
+        (ScriptedModel(knows_the_controls), {"valid": [6, 6], "right": [6, 6], "past": [3, 3]}, 1, []),
+        (always("No."), {"valid": [3, 6], "right": [3, 6], "past": [0, 3]}, 0.4, ["valid", "right", "past"]),
+        (always("none"), {"valid": [0, 6], "right": [0, 6], "past": [1, 3]}, 0.0667, ["valid", "right", "past"]),
     ],
 )
 def test_a_model_answers_control_questions(
@@ -160,16 +160,16 @@ def test_a_model_answers_control_questions(
     capsys: pytest.CaptureFixture[str],
     model: ScriptedModel,
     controls: dict[str, list[int]],
+    score: float,
     warned: list[str],
 ) -> None:
     assert module._ModelJudge(model).controls() == controls
     monkeypatch.setattr(module._ModelJudge, "decide", lambda self, some: [Decision(one.id, None) for one in some])
     judge(review, model)
-    judge(review, model)  # continues
     said = capsys.readouterr().err
     assert [what for what in ("valid", "right", "past") if f"control questions about {what!r}" in said] == warned
     judges = configs_from_decisions(review)[0].options["judges"]
-    assert judges == {"judge-scripted-1": {"judge": dict(model.identity), "version": 2, "controls": controls}}
+    assert judges == {"scripted 1 (temporalwiki's judge 2)": {"controls_right": score}}
 
 
 # A review
@@ -193,7 +193,7 @@ def review(tmp_path: Path) -> Path:
 
 def test_from_candidates_to_rows(review: Path) -> None:
     file = judge(review)
-    assert file == review / "decisions" / "judge-rules.jsonl"
+    assert file == review / "annotations" / "judge-rules.json"
     updated, new = configs_from_decisions(review)
     (row,) = updated.splits["test"]
     assert (row["answers"], row["old_answers"]) == (["Bca Bond"], ["Eva Pym"])
@@ -204,64 +204,75 @@ def test_from_candidates_to_rows(review: Path) -> None:
 
 @pytest.mark.fault("kill -9", "ckl: while a judge decides", "its earlier decisions are not asked for again")
 def test_a_judge_goes_on_where_it_was_killed(review: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = judge(review)
-    whole = file.read_bytes()
-    decided_again: list[str] = []
+    by_rules = module._decide_by_rules
+    whole = judge(review).read_bytes()
+    asked: list[str] = []
 
     def decide(candidates: Sequence[Candidate]) -> list[Decision]:
-        decided_again.extend(one.id for one in candidates)
+        if len(asked) == 6:
+            raise KeyboardInterrupt
+        asked.extend(one.id for one in candidates)
         return by_rules(candidates)
 
-    by_rules = module._decide_by_rules
-    monkeypatch.setattr(module, "_decide_by_rules", decide)
-    lines = whole.splitlines(keepends=True)
-    for cut in (len(whole), len(whole) - 1, len(lines[0]), len(lines[0]) + 5, 3, 0):
-        decided_again.clear()
-        file.write_bytes(whole[:cut])
-        assert judge(review) == file
-        assert file.read_bytes() == whole
-        assert len(decided_again) == len(lines) - whole[:cut].count(b"\n")
+    monkeypatch.setattr(module, "_AT_ONCE", 3)
+    for cut in (0, 1, 400):  # bytes that never reached the disk
+        (review / "annotations" / "judge-rules.json").unlink()
+        asked.clear()
+        monkeypatch.setattr(module, "_decide_by_rules", decide)
+        with pytest.raises(KeyboardInterrupt):
+            judge(review)
+        [begun] = [file for file in (review / "annotations").iterdir() if file.suffix == ".jsonl"]
+        begun.write_bytes(begun.read_bytes()[: -cut or None])
+        left = begun.read_bytes().count(b"\n")
+        assert 4 <= left <= 6
+        asked[:] = ["x"]
+        monkeypatch.setattr(module, "_decide_by_rules", decide)
+        assert judge(review).read_bytes() == whole
+        assert len(asked) - 1 == 12 - left
+        assert not begun.exists()
 
 
-OTHERS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "another judge": (
-        lambda note: note.write_bytes(note.read_bytes().replace(b"rules", b"tales")),
-        "jsonl: another judge's, or on other candidates",
-    ),
-    "no note": (lambda note: note.unlink(), "jsonl: another judge's, or on other candidates"),
-    "half a note": (lambda note: note.write_bytes(b"{"), "json: not the note of a judge; remove both files"),
-}
-
-
-@pytest.mark.parametrize(("spoil", "says"), OTHERS.values(), ids=OTHERS)
-def test_decisions_of_another_judge_are_not_continued(
-    review: Path, spoil: Callable[[Path], object], says: str
-) -> None:
+def test_the_file_of_another_judge_is_kept(review: Path) -> None:
     file = judge(review)
-    before = file.read_bytes()
-    spoil(file.with_suffix(".json"))
-    with pytest.raises(InputError, match=rf"judge-rules\.{says}"):
+    other = file.read_bytes().replace(b"rules 0", b"tales 0")
+    file.write_bytes(other)
+    with pytest.raises(InputError, match=r"judge-rules\.json: the decisions of another judge; remove it"):
         judge(review)
-    assert file.read_bytes() == before
-    file.unlink()
-    file.with_suffix(".json").unlink(missing_ok=True)
-    assert judge(review).read_bytes() == before
+    assert file.read_bytes() == other
+
+
+def test_label_studio_reads_the_decisions_as_predictions(review: Path) -> None:
+    [task] = [task for task in json.loads(judge(review).read_bytes()) if task["data"]["answer"] == "Bca Bond"]
+    (prediction,) = task["predictions"]
+    assert prediction["model_version"] == "rules 0 (temporalwiki's judge 2)"
+    assert [(item["from_name"], item["to_name"], item["type"], item["value"]) for item in prediction["result"]] == [
+        ("valid", "asked", "choices", {"choices": ["yes"]}),
+        ("answer_right", "asked", "choices", {"choices": ["yes"]}),
+        ("past", "asked", "choices", {"choices": ["other"]}),
+        ("old_answers", "asked", "textarea", {"text": ["Eva Pym"]}),
+        (
+            "old_evidence",
+            "asked",
+            "textarea",
+            {"text": ["Eva Pym defeated Anna Weber in the vote for mayor of Ctown."]},
+        ),
+    ]
 
 
 @pytest.mark.parametrize(
     ("name", "file"),
     [
-        ("../../x", "judge-x-abcdef01.jsonl"),
-        ("a b\0c", "judge-a-b-c-abcdef01.jsonl"),
-        ("..", "judge-abcdef01.jsonl"),
-        ("org/model@v1", "judge-model-v1-abcdef01.jsonl"),
+        ("../../x", "judge-x-abcdef01.json"),
+        ("a b\0c", "judge-a-b-c-abcdef01.json"),
+        ("..", "judge-abcdef01.json"),
+        ("org/model@v1", "judge-model-v1-abcdef01.json"),
     ],
 )
 def test_the_name_of_a_model_is_not_a_path(
     review: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str
 ) -> None:
     monkeypatch.setattr(module._ModelJudge, "decide", lambda self, some: [Decision(one.id, None) for one in some])
-    assert judge(review, named(name, "abcdef0123456789")) == review / "decisions" / file
+    assert judge(review, named(name, "abcdef0123456789")) == review / "annotations" / file
 
 
 def named(name: str, revision: str) -> ScriptedModel:
@@ -271,10 +282,10 @@ def named(name: str, revision: str) -> ScriptedModel:
 def test_a_real_model_decides_or_does_not(review: Path, tmp_path: Path) -> None:
     folder = tiny_models.save("gpt2", tmp_path / "tiny")
     file = judge(review, open_model(str(folder)))
-    assert re.fullmatch(r"judge-tiny-[0-9a-f]{8}\.jsonl", file.name)
-    assert [decision.id for _, decision in read_decisions(file)] == [one.id for one in read_candidates(review)]
-    note = msgspec.json.decode(file.with_suffix(".json").read_bytes())
-    assert note["judge"]["name"] == "tiny"
+    assert re.fullmatch(r"judge-tiny-[0-9a-f]{8}\.json", file.name)
+    said = list(read_decisions(file))
+    assert [one.decision.id for one in said] == [one.id for one in read_candidates(review)]
+    assert {one.who.split()[0] for one in said} == {"tiny"}
     before = file.read_bytes()
     file.unlink()
     assert judge(review, open_model(str(folder))).read_bytes() == before

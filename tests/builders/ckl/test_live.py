@@ -593,6 +593,21 @@ def test_lamas_templates_are_marked(tmp_path: Path) -> None:
     assert config.options["templates"] == "LAMA's"
 
 
+def test_a_german_wiki_is_asked_in_german(tmp_path: Path, no_caps: None) -> None:
+    facts = [new(subject="Hessen", relation_id="P36", relation="Hauptstadt", obj="Wiesbaden"), new(subject_id="Q7")]
+    others = [new(subject="Ulm", subject_id="Q8", relation_id="P987654", relation="Patron")]
+    folder = month(tmp_path, wiki="dewiki", language="de", changed=[*facts, *others])
+    config, rows = made("newlama", folder)
+    assert config.language == "de"
+    assert [(row["statement"], row["question"]) for row in rows] == [
+        ("Die Hauptstadt von Hessen ist <extra_id_0>.", "Was ist die Hauptstadt von Hessen?"),
+        ("Die Regierung von Norland leitet <extra_id_0>.", "Wer leitet die Regierung von Norland?"),
+    ]
+    assert config.counts.dropped == {"relation_without_template": 1}
+    with pytest.raises(InputError, match=r"its labels are in 'de', and LAMA's templates are English"):
+        live("newlama", [folder], templates={"P36": "The capital of [X] is [Y] ."})
+
+
 def test_texts_are_read_only_for_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data beyond the memory goes to ``work``, and is removed at the end."""
     facts = (

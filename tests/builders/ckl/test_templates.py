@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
-from temporalwiki.builders.ckl.templates import _TABLE, Template, find_template, one_line, unsafe_label
+from temporalwiki.builders.ckl.templates import LANGUAGES, Template, find_template, one_line, templates, unsafe_label
 
 HOSTILE = ["[Y]", "[X]", "[X] of [Y]", r"\1 \g<0>", "{0} %s", "a\nb", '"=cmd()|', "</script>", "../..", "Zoë 🎉"]
 
@@ -23,9 +23,16 @@ def test_a_subject_is_put_in_as_it_is(subject: str) -> None:
     assert how.ask(subject) == "Who is the mayor of " + subject + "?"
 
 
-@given(st.sampled_from(sorted(_TABLE)), st.text())
-def test_every_cloze_has_its_subject_and_its_blank_once_and_the_blank_last(relation: str, subject: str) -> None:
-    how = find_template(relation, "")
+def test_there_are_two_languages_with_the_same_relations() -> None:
+    assert LANGUAGES == ("de", "en")
+    assert templates("de").keys() == templates("en").keys()
+
+
+@given(st.sampled_from(LANGUAGES), st.sampled_from(sorted(templates("en"))), st.text())
+def test_every_cloze_has_its_subject_and_its_blank_once_and_the_blank_last(
+    language: str, relation: str, subject: str
+) -> None:
+    how = find_template(relation, "", language=language)
     assert how is not None
     before, _, after = how.cloze.partition("[X]")
     assert how.statement(subject) == before + subject + after.replace("[Y]", "<extra_id_0>")
@@ -60,6 +67,22 @@ def test_a_relation_that_is_not_known_is_worded_after_its_label_if_that_reads_ri
     # unknown whether it can change: a new value is not an update
     expected = Template(f"The {label} of [X] is [Y].", f"What is the {label} of [X]?", lasting=True)
     assert how == (expected if label in FITTING else None)
+
+
+def test_what_is_true_of_a_relation_is_true_in_every_language() -> None:
+    for relation, how in templates("en").items():
+        german = templates("de")[relation]
+        assert (german.lasting, german.ends_with_life) == (how.lasting, how.ends_with_life), relation
+
+
+def test_no_label_words_a_relation_in_german() -> None:
+    """In German, "The LABEL of" needs the gender of the label."""
+    assert find_template("P987654", "Bürgermeister", language="de") is None
+    assert find_template("P734", "Familienname", language="de") is None
+    how = find_template("P36", "Hauptstadt", language="de")
+    assert how is not None
+    assert how.statement("Hessen") == "Die Hauptstadt von Hessen ist <extra_id_0>."
+    assert how.ask("Hessen") == "Was ist die Hauptstadt von Hessen?"
 
 
 # Relations about the subject's own name, and about other statements
@@ -165,7 +188,7 @@ def test_our_words_are_not_lamas(shared_data: Path) -> None:
     lama = (json.loads(line) for line in (shared_data / "lama" / "relations.jsonl").open(encoding="utf-8"))
     theirs = {record["template"].replace(" .", ".").casefold() for record in lama}
     assert len(theirs) > 30
-    assert theirs.isdisjoint(how.cloze.casefold() for how in _TABLE.values())
+    assert theirs.isdisjoint(how.cloze.casefold() for how in templates("en").values())
 
 
 @pytest.mark.parametrize(

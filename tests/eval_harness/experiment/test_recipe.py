@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from temporalwiki.base.errors import UsageError
+from temporalwiki.builders.ckl.kilt import NAMES as KILT
 from temporalwiki.eval_harness.experiment.recipe import read_experiment
 from temporalwiki.methods.recipes import names, read_recipe
 
@@ -220,6 +221,13 @@ def test_both_papers_have_their_experiment() -> None:
     ]  # fmt: skip
     for line in ckl.lines:
         assert (line.options.batch_size, line.options.learning_rate, line.options.epochs) == (60, 1e-3, 4)
+    two_phases = read_experiment("ckl-t5-large-small")  # table 3
+    assert [(task.name, task.configs) for task in two_phases.tasks] == [
+        ("lama", ("invariantlama", "newlama-easy-small-p1", "newlama-easy-small-p2"))
+    ]
+    kilt = read_experiment("ckl-t5-large-kilt")  # table 8, of the checkpoints of table 2
+    assert (kilt.output, kilt.lines) == (ckl.output, ckl.lines)
+    assert [(task.name, task.configs) for task in kilt.tasks] == [("kilt", tuple(f"kilt-{name}" for name in KILT))]
     tasks = read_experiment("ckl-gpt2-large").tasks  # light-tuned, and scored on these two
     assert [(task.name, task.configs) for task in tasks] == [
         ("lama", ("invariantlama",)), ("new_questions", ("newquestions-easy",)),

@@ -1,0 +1,211 @@
+"""Label Studio's JSON: candidates as tasks, annotations and predictions as decisions.
+
+``labels.xml`` is the labelling interface for a project of Label Studio 1: its controls are the fields of a decision.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import msgspec
+
+from temporalwiki.base.errors import InputError, in_one_line
+from temporalwiki.base.normalization import normalize
+from temporalwiki.builders.ckl.corpus_index import Past
+from temporalwiki.builders.ckl.templates import SENTINEL
+
+LABELS = Path(__file__).with_name("labels.xml")
+_LARGEST = 1 << 30  # bytes of a file
+_EXPORT = "export the project of this review from Label Studio as JSON"
+_TRUTH = {"yes": True, "no": False}
+_CHOICES = ("valid", "answer_right", "past")
+_LISTS = ("old_answers", "answers")
+
+
+class Candidate(msgspec.Struct):
+    """A question that annotators decide on: the data of a task."""
+
+    id: str
+    question: str
+    answer: str
+    statement: str  # the sentence with <extra_id_0> in the answer's place
+    sentence: str
+    title: str
+    url: str
+    published: datetime.datetime
+    prediction: str | None  # the closed-book answer of a model of the past; null if none was asked
+    past_evidence: list[Past]
+
+
+class Decision(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """One annotator's decision on one candidate."""
+
+    id: str
+    valid: bool | None  # whether the question can be understood without the page; None: undecided
+    answer_right: bool | None = None  # according to the page
+    past: Literal["other", "same", "none"] | None = None  # the answer that the past gave
+    old_answers: list[str] = []
+    old_evidence: str | None = None  # the id of a passage, or a text
+    statement: str | None = None  # a corrected one, as question and answers below; None: the candidate's is good
+    question: str | None = None
+    answers: list[str] | None = None
+    note: str | None = None
+
+
+class Said(NamedTuple):
+    """A decision, and who made it."""
+
+    where: str  # file, task and annotator
+    who: str  # "annotator 3", or the version of a model
+    judge: bool  # a model, not a person
+    score: float | None  # of a model
+    candidate: Candidate
+    decision: Decision
+
+
+class _Value(msgspec.Struct):
+    choices: list[str] = []
+    text: str | list[str] = []
+
+
+class _Item(msgspec.Struct):
+    from_name: str
+    value: _Value
+
+
+class _User(msgspec.Struct):
+    id: int
+
+
+class _Annotation(msgspec.Struct):
+    completed_by: int | _User
+    result: list[_Item] = []
+    was_cancelled: bool = False  # the annotator skipped the task
+
+
+class _Prediction(msgspec.Struct):
+    model_version: str
+    result: list[_Item] = []
+    score: float | None = None
+
+
+class _Task(msgspec.Struct):
+    data: Candidate
+    annotations: list[_Annotation] = []
+    predictions: list[_Prediction | int] = []  # some exports have only their ids
+
+
+def encode_task(candidate: Candidate) -> bytes:
+    """Return a candidate as a task, in one line of JSON."""
+    return msgspec.json.encode({"data": candidate})
+
+
+def encode_judged(candidate: Candidate, decision: Decision, judge: str, score: float | None) -> bytes:
+    """Return a candidate as a task with a judge's decision as a prediction, in one line of JSON."""
+    prediction = {"model_version": judge, "score": score, "result": list(_result(decision))}
+    return msgspec.json.encode({"data": candidate, "predictions": [prediction]})
+
+
+def as_list(tasks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the parts of a file of tasks, a JSON list with one task a line."""
+    before = b"[\n"
+    for task in tasks:
+        yield before + task
+        before = b",\n"
+    yield b"\n]\n"
+
+
+def _result(decision: Decision) -> Iterator[dict[str, Any]]:
+    for name, value in msgspec.to_builtins(decision).items():
+        if name == "id" or value is None:
+            continue
+        values = value if isinstance(value, list) else [{True: "yes", False: "no"}.get(value, value)]
+        kind, key = ("choices", "choices") if name in _CHOICES else ("textarea", "text")
+        yield {"id": name, "from_name": name, "to_name": "asked", "type": kind, "value": {key: values}}
+
+
+def read_tasks(file: Path, to_do: str) -> list[Candidate]:
+    """Return the candidates of a file of tasks; raise InputError with ``to_do`` if it is not one."""
+    return [task.data for task in _read(file, to_do)]
+
+
+def read_decisions(file: Path) -> Iterator[Said]:
+    """Yield the decisions in Label Studio's export of a project, or in a judge's file.
+
+    A skipped task is undecided. Raises InputError, with file, task and annotator, for an invalid decision.
+    """
+    for number, task in enumerate(_read(file, _EXPORT), 1):
+        for one in task.annotations:
+            who = f"annotator {one.completed_by if isinstance(one.completed_by, int) else one.completed_by.id}"
+            where = f"{file}: task {number}: {who}"
+            result = [] if one.was_cancelled else one.result
+            yield Said(where, who, False, None, task.data, _decision(task.data.id, result, where))
+        for guess in task.predictions:
+            if not isinstance(guess, int):
+                where = f"{file}: task {number}: {in_one_line(guess.model_version)}"
+                decision = _decision(task.data.id, guess.result, where)
+                yield Said(where, guess.model_version, True, guess.score, task.data, decision)
+
+
+def _read(file: Path, to_do: str) -> list[_Task]:
+    try:
+        if file.stat().st_size > _LARGEST:
+            raise InputError(f"{file}: larger than {_LARGEST >> 30} GB; {to_do}, in parts")
+        return msgspec.json.decode(file.read_bytes(), type=list[_Task])
+    except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{file}: not tasks of a review ({in_one_line(reason)}); {to_do}") from None
+
+
+def _decision(id: str, result: Sequence[_Item], where: str) -> Decision:
+    content: dict[str, Any] = {"id": id, "valid": None}
+    for item in result:
+        name, text = item.from_name, item.value.text
+        if name not in Decision.__struct_fields__[1:]:
+            raise InputError(
+                f"{where}: has no control {in_one_line(name)[:60]!r}; use labels.xml as the labelling interface"
+            )
+        values = item.value.choices or ([text] if isinstance(text, str) else text)
+        if name in _LISTS:
+            content[name] = values
+        elif len(values) != 1:
+            raise InputError(f"{where}: {name}: needs one value, not {len(values)}")
+        else:
+            content[name] = _TRUTH.get(values[0], values[0]) if name in ("valid", "answer_right") else values[0]
+    try:
+        decision = msgspec.convert(content, Decision)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {in_one_line(error)}") from None
+    if problem := _problem(decision):
+        raise InputError(f"{where}: {problem}; correct it in Label Studio, and export again")
+    return decision
+
+
+def _problem(decision: Decision) -> str | None:
+    """Return which control of a decision is missing or contradicts another."""
+    if not decision.valid:
+        return None
+    if decision.answer_right is None:
+        return "answer_right: needed if the question is valid"
+    if not decision.answer_right:
+        return None
+    if decision.past is None:
+        return "past: needed if the answer is right"
+    if decision.past == "other" and not any(map(normalize, decision.old_answers)):
+        return "old_answers: needed if the past gave another answer"
+    if decision.past != "other" and decision.old_answers:
+        return f"old_answers: not allowed if past is {decision.past!r}: one of them is wrong"
+    if decision.answers is not None and not any(map(normalize, decision.answers)):
+        return "answers: empty; leave it out if the given answer is good"
+    if decision.statement is not None and decision.statement.count(SENTINEL) != 1:
+        return f"statement: needs exactly one {SENTINEL}, in the place of the answer"
+    if decision.statement is not None and not normalize(decision.statement.replace(SENTINEL, "")):
+        return f"statement: has no words except {SENTINEL}"
+    if decision.question is not None and not normalize(decision.question):
+        return "question: empty; leave it out if the given one is good"
+    if decision.question is not None and "<extra_id_" in decision.question:
+        return "question: contains a sentinel, but a question has no blank"
+    return None

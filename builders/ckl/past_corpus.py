@@ -1,0 +1,59 @@
+"""The corpus that Mix-Review mixes into training, from files of an older corpus such as Wikipedia (CKL, section 5)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.builders.ckl.config import Config, Counts, Row, unique_id
+from temporalwiki.builders.ckl.corpus_index import corpus_files, read_documents
+
+SMALL_SHARE = 0.1  # of the documents, as in recentnews-small
+
+
+def past_corpus(paths: Sequence[Path], seed: int = 0) -> list[Config]:
+    """Return the configs ``wikipedia`` and ``wikipedia-small`` of a corpus, in the formats of ``build_index``.
+
+    The small one is a tenth of the documents, drawn by a hash of their ids. Raises InputError if there are no files,
+    and, when the rows are read, if a file is damaged.
+    """
+    files = corpus_files(paths)
+    configs = []
+    for name, share in (("wikipedia", 1.0), ("wikipedia-small", SMALL_SHARE)):
+        counts = Counts()
+        configs.append(
+            Config(
+                name=name,
+                kind="news",
+                splits={"train": _rows(files, share, seed, counts)},
+                about=f"a document of an older corpus, {share:.0%} of them, for Mix-Review",
+                licences=("other",),
+                source="files of an older corpus; the texts belong to their authors",
+                inputs=files,
+                options={"share": share, "seed": seed},
+                counts=counts,
+            )
+        )
+    return configs
+
+
+def _rows(files: Sequence[Path], share: float, seed: int, counts: Counts) -> Iterator[Row]:
+    ids: dict[str, int] = {}
+    for file in files:
+        for id, title, pieces in read_documents(file):
+            counts.read += 1
+            draw = hashlib.blake2b(id.encode(), digest_size=8, key=b"%d" % seed).digest()
+            if int.from_bytes(draw, "little") >= share * 2**64:
+                counts.drop("not drawn")
+                continue
+            text = "".join(pieces).strip()
+            if not text:
+                counts.drop("no text")
+                continue
+            counts.kept += 1
+            url = id if id.startswith(("https://", "http://")) else None
+            yield {"id": unique_id(id, ids), "url": url, "title": title or None, "text": text, "published": None}
+    if not counts.kept and share == 1:
+        raise InputError(f"{files[0]}: no text in this corpus ({counts.read:,} documents)")

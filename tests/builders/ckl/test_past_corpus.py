@@ -1,0 +1,54 @@
+"""The corpus that Mix-Review mixes in: documents, and a tenth of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.builders.ckl.config import write
+from temporalwiki.builders.ckl.past_corpus import past_corpus
+from temporalwiki.builders.parquet import read_rows
+
+
+def corpus(path: Path, *lines: dict[str, str | int | None]) -> Path:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    return path
+
+
+def test_a_document_is_a_row(tmp_path: Path) -> None:
+    web = {"url": "https://past.example/a", "title": "A", "text": " One.\n\nTwo. "}
+    file = corpus(tmp_path / "c.jsonl", web, {"id": 7, "text": "Three."}, {"text": ""}, {"id": 7, "text": "Four."})
+    config, _ = past_corpus([file])
+    assert list(config.splits["train"]) == [
+        {"id": web["url"], "url": web["url"], "title": "A", "text": "One.\n\nTwo.", "published": None},
+        {"id": "7", "url": None, "title": None, "text": "Three.", "published": None},
+        {"id": "7-2", "url": None, "title": None, "text": "Four.", "published": None},
+    ]
+    assert (config.counts.read, config.counts.kept, config.counts.dropped) == (4, 3, {"no text": 1})
+
+
+def test_the_small_corpus_is_a_tenth_by_the_seed(tmp_path: Path) -> None:
+    file = corpus(tmp_path / "c.jsonl", *({"id": i, "text": f"Text {i}."} for i in range(2000)))
+    drawn = []
+    for seed in (0, 0, 1):
+        _, small = past_corpus([file], seed)
+        drawn.append([row["id"] for row in small.splits["train"]])
+        assert small.counts.dropped == {"not drawn": 2000 - len(drawn[-1])}
+    assert drawn[0] == drawn[1] != drawn[2]
+    assert 150 < len(drawn[0]) < 250  # 200 expected; 3.7 standard deviations
+
+
+def test_it_is_written_and_a_damaged_file_is_not(tmp_path: Path) -> None:
+    file = corpus(tmp_path / "c.jsonl", {"id": 1, "text": "One."})
+    write(past_corpus([file])[0], tmp_path / "ckl")
+    [row] = read_rows([tmp_path / "ckl" / "data" / "wikipedia" / "train-00000-of-00001.parquet"])
+    assert row["text"] == "One."
+    with file.open("a") as out:
+        out.write('{"body": "x"}\n')
+    with pytest.raises(InputError, match=r"line 2: .*missing required field `text`"):
+        write(past_corpus([file])[0], tmp_path / "ckl")
+    with pytest.raises(InputError, match=r"no text in this corpus \(1 documents\)"):
+        list(past_corpus([corpus(tmp_path / "d.jsonl", {"text": " "})])[0].splits["train"])
