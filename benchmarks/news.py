@@ -1,4 +1,4 @@
-"""Compare the text and dates that our news reader finds with those of trafilatura, on pages whose text is known.
+"""Compare the text and dates that our news reader finds with trafilatura's own, on pages whose text is known.
 
     python benchmarks/news.py FOLDER... [--before CHECKOUT] [--worst N]
 
@@ -74,7 +74,7 @@ def gold(page: Path) -> Article | None:
     if truth.exists():
         known = json.loads(truth.read_text("utf-8"))[page.name.removesuffix(".html.gz")]
         return Article(known.get("articleBody", ""))
-    site = page.with_name(regex.sub(r"_\d{4}_\d\d_\d\d(?:_\d+)?\.html\.gz$", ".json", page.name))
+    site = page.with_name(regex.sub(r"_\d{4}_\d\d_\d\d.*", ".json", page.name))
     if not site.exists():
         return None
     # of the texts of a site, the one whose words the page has
@@ -98,7 +98,7 @@ def _article(one: dict[str, Any]) -> Article:
 def temporalwiki() -> Callable[[bytes], Article | None]:
     from temporalwiki.builders.ckl.html_page import Extractor
 
-    extractor = Extractor().__enter__()
+    extractor = Extractor().__enter__()  # its process ends with this one
 
     def read(data: bytes) -> Article | None:
         found = extractor.read(data)
@@ -169,16 +169,16 @@ def main() -> None:
         print(json.dumps({name: article and vars(article) for name, article in articles.items()}))
         return
     golds = {name: article for name, page in known.items() if (article := gold(page))}
-    runs = [(name, name, HERE.parents[1]) for name in CONTENDERS]
+    checkouts = {name: (name, HERE.parents[1]) for name in CONTENDERS}
     if options.before:
-        runs.append((f"temporalwiki before ({options.before.name})", "temporalwiki", options.before))
+        checkouts["temporalwiki before"] = ("temporalwiki", options.before)
     lines, worst = [], []
-    for name, contender, checkout in runs:
-        line, scores = row(name, *(lambda out: (out[0], golds, out[1]))(run(contender, options.folders, checkout)))
+    for name, (contender, checkout) in checkouts.items():
+        found, cpu = run(contender, options.folders, checkout)
+        line, scores = row(name, found, golds, cpu)
         lines.append(line)
-        worst += [f"{name}: {scores[page]:.3f} {page}" for page in sorted(scores, key=scores.__getitem__)][
-            : options.worst
-        ]
+        lowest = sorted(scores, key=scores.__getitem__)[: options.worst]
+        worst += [f"{name}: {scores[page]:.3f} {page}" for page in lowest]
     print(f"{len(golds)} pages\n\n| reader | F1 | below .5 | below .3 | titles | dates | CPU |\n|{'---|' * 7}")
     print("\n".join([*lines, *worst]))
 

@@ -217,6 +217,16 @@ def test_the_title_and_notes_of_the_site_are_not_in_the_text(extractor: Extracto
     assert read(extractor, source).text == "\n".join(PARAGRAPHS)
 
 
+def test_a_page_is_read_alike_whatever_was_read_before(extractor: Extractor) -> None:
+    """So a build has the same bytes with any number of workers."""
+    first, other = (
+        read(extractor, page()),
+        read(extractor, page("", "Another bridge").replace(b"Springfield", b"Oslo")),
+    )
+    assert first.text != other.text
+    assert read(extractor, page()) == first
+
+
 def flight(*pieces: str) -> bytes:
     """Return a page of Next.js whose stream comes in these pieces."""
     scripts = "".join(f"<script>self.__next_f.push({json.dumps([1, piece])})</script>" for piece in pieces)
