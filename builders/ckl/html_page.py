@@ -343,7 +343,7 @@ _DECLARED = re.compile(
     rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE
 )
 _HEAD = 4096  # bytes of a page that may declare its encoding
-_MARKS = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
 # browsers read these names as a larger encoding, and pages count on it
 _LARGER = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030"}
 _LARGER |= {"shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "tis-620": "cp874"}
@@ -354,11 +354,10 @@ def _markup(data: bytes, told: str | None) -> str:
     from charset_normalizer import from_bytes
 
     declared = _DECLARED.search(data[:_HEAD])
-    names = [name for mark, name in _MARKS.items() if data.startswith(mark)]
-    if not data.isascii():  # ISO-2022-JP is ASCII as well
-        names.append("utf-8")
-    names += [told or "", declared[1].decode() if declared else ""]
-    for name in names:
+    marked = [name for mark, name in _MARKS.items() if data.startswith(mark)]
+    said = [told or "", declared[1].decode() if declared else ""]
+    # what is ASCII may be ISO-2022-JP
+    for name in (*marked, *said, "utf-8") if data.isascii() else (*marked, "utf-8", *said):
         try:
             name = codecs.lookup(name).name
             text = data.decode(_LARGER.get(name, name), "replace")
