@@ -1,11 +1,12 @@
 """Extract title, text, date and language from a saved news page, in a process that may be killed.
 
-news-please finds title and text. A hostile page may let the parser run forever, use up the memory or crash: only the
-process that reads pages dies, and the page is dropped with a reason. Nothing that a page links to is fetched.
+trafilatura finds the text. A hostile page may let the parser run forever, use up the memory or crash: only the process
+that reads pages dies, and the page is dropped with a reason. Nothing that a page links to is fetched.
 """
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import datetime
 import importlib.util
@@ -29,30 +30,27 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 import msgspec
+from rapidfuzz import fuzz
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.builders.ckl.site_notes import without_notes
 
-VERSION = 2  # of the extraction; kept pages of other versions are not used
+VERSION = 3  # of the extraction; kept pages of other versions are not used
 LARGEST = 10 << 20  # bytes of a page or record; articles are far smaller
 CPU_SECONDS = 30  # for one page; CPU time, so that a busy machine does not drop more pages
 MEMORY = 4 << 30  # bytes for one page; the libraries need more
-LIBRARIES = (
-    *("news-please", "newspaper4k", "readability-lxml", "langdetect", "lxml", "beautifulsoup4", "python-dateutil"),
-    *("jieba", "tinysegmenter", "pythainlp", "indic-nlp-library"),  # newspaper uses them for some languages
-)
+LIBRARIES = ("trafilatura", "justext", "lxml", "charset-normalizer", "py3langid", "python-dateutil")
 
 # the modules of the extra "news", and their packages
 _NEEDED = {
-    "newsplease": "news-please",
-    "newspaper": "newspaper4k",
-    "readability": "readability-lxml",
-    "langdetect": "langdetect",
+    "trafilatura": "trafilatura",
     "lxml": "lxml",
-    "bs4": "beautifulsoup4",
+    "charset_normalizer": "charset-normalizer",
+    "py3langid": "py3langid",
     "dateutil": "python-dateutil",
     "warcio": "warcio",
     "brotli": "brotli",
-    "datasketch": "datasketch",
+    "rensa": "rensa",
 }
 
 _DETECTED = 5_000  # characters that suffice to detect the language
@@ -92,7 +90,7 @@ def check_installed() -> None:
 
 def _not_installed(module: str) -> InputError:
     return InputError(
-        f"reading news needs {_NEEDED[module]}, which is not installed: pip install 'temporalwiki[news]'"
+        f"reading news needs {_NEEDED.get(module, module)}, which is not installed: pip install 'temporalwiki[news]'"
     )
 
 
@@ -147,7 +145,7 @@ class Extractor:
                 self._end()
                 raise InputError(
                     "the process that reads pages did not start; see its error above. A script that calls this needs "
-                    '`if __name__ == "__main__":`, and news-please needs all its libraries'
+                    '`if __name__ == "__main__":`'
                 ) from None
         return self._connection
 
@@ -190,16 +188,14 @@ def _reply(read: _Reader, data: bytes, response: Response) -> _Reply:
         return _Reply(reason=str(error))
     except MemoryError:
         return _Reply(reason="takes too much memory to parse")
-    except ImportError as error:  # newspaper splits Chinese, Japanese, Thai ... with other libraries
-        if error.name in _NEEDED:
-            return _Reply(missing=error.name)
-        return _Reply(reason="needs a word splitter for its language that is not installed")
-    except Exception:  # noqa: BLE001  # five libraries raise anything on hostile pages
+    except ImportError as error:
+        return _Reply(missing=error.name or "a library")
+    except Exception:  # noqa: BLE001  # the libraries raise anything on hostile pages
         return _Reply(reason="cannot be parsed")
 
 
 def _go_offline() -> None:
-    """Refuse all connections: some libraries load pictures, or lists of domain names."""
+    """Refuse all connections: no library needs one, but each might open one."""
 
     def refuse(*_args: Any, **_options: Any) -> NoReturn:
         raise OSError("pages are read offline")
@@ -294,58 +290,128 @@ def _unbrotli(data: bytes) -> bytes:
 
 
 class _Reader:
-    """Reads an article: title and text with news-please; encoding, address, date and language with this module."""
+    """Reads an article: the text with trafilatura; encoding, address, title, date and language with this module."""
 
     def __init__(self) -> None:
-        import langdetect
-        from bs4 import BeautifulSoup, UnicodeDammit
-        from dotmap import DotMap
-        from newsplease.crawler.items import NewscrawlerItem
-        from newsplease.pipeline.extractor.article_extractor import Extractor as ArticleExtractor
+        import py3langid
+        import trafilatura
 
-        langdetect.DetectorFactory.seed = 0
-        self._detect, self._no_language = langdetect.detect, langdetect.LangDetectException
-        self._decode, self._soup, self._map, self._item = UnicodeDammit, BeautifulSoup, DotMap, NewscrawlerItem
-        self._extractor = ArticleExtractor(
-            [("newspaper_extractor_no_images", "NewspaperExtractorNoImages"), "readability_extractor"]
-        )
-        # the cleaner would remove "tags" from plain text: "a < b and c > d"
-        self._extractor.cleaner.delete_tags = str
+        self._classify, self._load, self._extract = py3langid.classify, trafilatura.load_html, trafilatura.extract
+        py3langid.classify("")  # loads its model
 
     def __call__(self, data: bytes, url: str | None, charset: str | None) -> NewsPage:
-        markup = self._decode(data, [charset] if charset else [], is_html=True).unicode_markup
-        if not markup or "<" not in markup:
+        markup = _markup(data, charset)
+        html = self._load(markup) if "<" in markup else None
+        if html is None:
             raise _Unreadable("not HTML")
-        markup = markup.replace("\0", "")
-        html = self._soup(markup, "lxml")
         own_addresses = _own_addresses(html)
         address = url or next(iter(own_addresses), None)
-        item = self._item()
-        item["spider_response"], item["url"], item["html_title"] = self._map(body=markup), address or "", b""
-        found = self._extractor.extract(item)
-        text = clean_text(found["article_text"] or "")
+        title = _title(html)
         dates = map(moment, _dates(html, address, own_addresses))
+        text = self._text(html, title)
         return NewsPage(
             url=address,
-            title=clean_line(found["article_title"] or "") or None,
+            title=title or None,
             text=text or None,
             published=next((date for date in dates if date is not None), None),
             language=self._language(text),
         )
 
+    def _text(self, html: Any, title: str) -> str:
+        """Return the paragraphs of an article, without its title and without notes about subscriptions."""
+        text = self._main_text(html)
+        if not text and (hidden := _flight_markup(html)):
+            text = self._main_text(self._load(f"<html><body><article>{hidden}</article></body></html>"))
+        lines = clean_text(text).split("\n")
+        if lines[0] == title:
+            del lines[0]
+        return "\n".join(without_notes(lines))
+
+    def _main_text(self, html: Any) -> str:
+        """Return what trafilatura finds in its precise mode, or in its usual mode if that finds far more."""
+        precise, usual = (
+            self._extract(html, include_comments=False, favor_precision=favor) or "" for favor in (True, False)
+        )
+        return precise if len(precise) * 4 >= len(usual) else usual
+
     def _language(self, text: str) -> str:
+        text = text[:_DETECTED]
+        return str(self._classify(text)[0]) if any(map(str.isalpha, text)) else ""
+
+
+_DECLARED = re.compile(
+    rb"""<(?:meta|\?xml)[^>]{0,200}?(?:charset|encoding)\s*=\s*["']?\s*([\w.:-]{1,40})""", re.IGNORECASE
+)
+_HEAD = 4096  # bytes of a page that may declare its encoding
+_MARKS = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
+# browsers read these names as a larger encoding, and pages count on it
+_LARGER = {"ascii": "cp1252", "iso8859-1": "cp1252", "iso8859-9": "cp1254", "gb2312": "gb18030", "gbk": "gb18030"}
+_LARGER |= {"shift_jis": "cp932", "euc_kr": "cp949", "big5": "big5hkscs", "tis-620": "cp874"}
+
+
+def _markup(data: bytes, told: str | None) -> str:
+    """Return a page as text: by its byte order mark, as UTF-8, as the server or the page says, or by a guess."""
+    from charset_normalizer import from_bytes
+
+    declared = _DECLARED.search(data[:_HEAD])
+    marked = [name for mark, name in _MARKS.items() if data.startswith(mark)]
+    said = [told or "", declared[1].decode() if declared else ""]
+    # what is ASCII may be ISO-2022-JP
+    for name in (*marked, *said, "utf-8") if data.isascii() else (*marked, "utf-8", *said):
         try:
-            found = str(self._detect(text[:_DETECTED]))
-        except self._no_language:  # no letters
-            return ""
-        return found.split("-")[0]
+            name = codecs.lookup(name).name
+            text = data.decode(_LARGER.get(name, name), "replace")
+        except (LookupError, ValueError):
+            continue
+        if text.count("\ufffd") * 10 <= len(text) - len(text.encode("ascii", "ignore")):
+            break
+    else:
+        text = str(from_bytes(data).best() or data.decode("cp1252", "replace"))
+    # without control characters, which lxml refuses to write
+    return _CONTROL.sub("", _CONTROL_REFERENCE.sub("", text.replace("\r", "\n")))
+
+
+_ROW = re.compile(rb"[0-9a-f]*:(?:T([0-9a-f]{1,7}),)?")
+
+
+def _flight_markup(html: Any) -> str:
+    """Return the markup that a page of Next.js keeps in its scripts, and shows only in a browser.
+
+    The scripts push a stream of rows in pieces. A row of text begins with its length in bytes; others end with a line.
+    """
+    stream = ""
+    for script in html.iterfind(".//script"):
+        before, _, pushed = (script.text or "").strip().partition("self.__next_f.push(")
+        with contextlib.suppress(ValueError, RecursionError):
+            pieces = json.loads(pushed.rstrip("; \n)")) if pushed and not before else []
+            stream += "".join(piece for piece in pieces if isinstance(piece, str))
+    data, found, at = stream.encode("utf-8", "ignore"), [], 0
+    while at < len(data):
+        row = _ROW.match(data, at)
+        if row and row[1]:
+            at = row.end() + int(row[1], 16)
+            found.append(data[row.end() : at].decode("utf-8", "ignore"))
+        else:
+            at = data.find(b"\n", at) + 1 or len(data)
+    return "".join(text for text in found if "<p" in text)
+
+
+def _title(html: Any) -> str:
+    """Return the heading that is like the page's name in its metadata, or else this name."""
+    names = html.xpath("//meta[@property='og:title']/@content") + html.xpath("//title/text()")
+    name = next(filter(None, map(clean_line, names)), "")
+    headings = [clean_line(heading.text_content()) for heading in html.iterfind(".//h1")]
+    alike = (heading for heading in headings if heading and fuzz.token_set_ratio(heading, name) >= _ALIKE)
+    return next(alike, name or next(filter(None, headings), ""))
+
+
+_ALIKE = 60  # per cent of the characters
 
 
 def _own_addresses(html: Any) -> list[str]:
     """Return the addresses that a page gives for itself."""
-    links = [(link, "href") for link in html.find_all("link", rel="canonical")]
-    links += [(meta, "content") for meta in html.find_all("meta", property="og:url")]
-    return [url for tag, name in links if (url := web_address(tag.get(name)))]
+    found = html.xpath("//link[@rel='canonical']/@href") + html.xpath("//meta[@property='og:url']/@content")
+    return [url for one in found if (url := web_address(str(one)))]
 
 
 # The date of publishing. Metadata for machines comes first, then the address, then visible dates. Dates of pictures,
@@ -359,7 +425,6 @@ _METAS = (
     *("article_date_original", "bt:pubdate", "parsely-pub-date", "sailthru.date", "cxenseparse:recs:publishtime"),
     *("dc.date.issued", "dcterms.issued", "dc.date", "dcterms.date", "date"),
 )
-_ASIDE = ("aside", "nav", "footer")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DATED = re.compile(
     rf"(?<!\d)((?:19|20)\d\d)(?:([/_.-])(0?[1-9]|1[0-2]|{'|'.join(_MONTHS)})\2(0?[1-9]|[12]\d|3[01])"
@@ -373,20 +438,24 @@ def _dates(html: Any, address: str | None, own_addresses: list[str]) -> Iterator
     sure, doubtful = _json_dates(html, {_host_and_path(url) for url in (address, *own_addresses) if url})
     yield from sure
     metas: dict[str, str] = {}
-    for meta in html.find_all("meta", content=True):
+    for meta in html.iterfind(".//meta[@content]"):
         for attribute in ("property", "name", "itemprop"):
-            name = str(meta.get(attribute) or "").lower()
-            if name in _METAS and not meta.find_parent(_ASIDE):
-                metas.setdefault(name, meta["content"])
+            name = meta.get(attribute, "").lower()
+            if name in _METAS and not _aside(meta):
+                metas.setdefault(name, meta.get("content"))
     yield from (metas[name] for name in _METAS if name in metas)
     yield from _address_dates(address or "")
     yield from doubtful
-    tags = [tag for tag in html.find_all(itemprop="datePublished") if tag.name != "meta"]
-    times = [tag for tag in html.find_all("time") if tag.get("itemprop") != "dateModified"]
-    inside = [tag for tag in times if tag.find_parent(("article", "main"))]
+    tags = [tag for tag in html.iterfind(".//*[@itemprop='datePublished']") if tag.tag != "meta"]
+    times = [tag for tag in html.iterfind(".//time") if tag.get("itemprop") != "dateModified"]
+    inside = [tag for tag in times if next(tag.iterancestors("article", "main"), None) is not None]
     for tag in (*tags, *inside, *times):
-        if not tag.find_parent(_ASIDE):
-            yield str(tag.get("content") or tag.get("datetime") or tag.get_text(" "))
+        if not _aside(tag):
+            yield tag.get("content") or tag.get("datetime") or " ".join(tag.itertext())
+
+
+def _aside(tag: Any) -> bool:
+    return next(tag.iterancestors("aside", "nav", "footer"), None) is not None
 
 
 def _json_dates(html: Any, own: set[tuple[str, str]]) -> tuple[list[str], list[str]]:
@@ -415,9 +484,9 @@ def _json_dates(html: Any, own: set[tuple[str, str]]) -> tuple[list[str], list[s
 
 def _json_things(html: Any) -> Iterator[dict[str, Any]]:
     """Yield the objects of a page's JSON-LD, with those inside lists, ``@graph`` and ``mainEntity``."""
-    for script in html.find_all("script", type="application/ld+json"):
+    for script in html.iterfind(".//script[@type='application/ld+json']"):
         try:
-            found = [json.loads((script.string or "").strip().removeprefix("<!--").removesuffix("-->"))]
+            found = [json.loads((script.text or "").strip().removeprefix("<!--").removesuffix("-->"))]
         except (ValueError, RecursionError):
             continue
         while found:
@@ -445,6 +514,9 @@ def _address_dates(url: str) -> Iterator[str]:
 
 # Values
 
+_CONTROL_REFERENCE = re.compile(
+    r"&#(?:0*(?:[0-8]|1[124-9]|2\d|3[01])|x0*(?:[0-8bcef]|1[0-9a-f]))(?:;|\b)", re.IGNORECASE
+)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 _EPOCH = re.compile(r"1[0-9]{9}(?:[0-9]{3})?")
 _HOURS = {"UTC": 0, "GMT": 0, "Z": 0, "WET": 0, "BST": 1, "WEST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3}

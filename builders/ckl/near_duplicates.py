@@ -1,14 +1,12 @@
 """Near duplicates among texts: MinHash over word 5-grams, found by locality-sensitive hashing.
 
-datasketch computes the signatures and chooses the bands. The bands are in SQLite on disk, so memory does not grow with
-the number of texts.
+rensa computes the signatures. Their bands are in SQLite on disk, so memory does not grow with the number of texts.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-import zlib
 from collections.abc import Iterator
 from hashlib import blake2b
 from pathlib import Path
@@ -18,7 +16,7 @@ import regex
 
 GRAM = 5  # words
 _PERMUTATIONS = 128  # the estimate of a similarity of 0.8 has a standard error of 0.035
-_WEIGHTS = (0.1, 0.9)  # a false positive costs one comparison, a false negative keeps a duplicate
+_FALSE, _MISSED = 0.1, 0.9  # costs: a false candidate takes one comparison, a missed one keeps a duplicate
 _CACHE = 64 << 10  # KiB of SQLite's pages in memory
 
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}]+")
@@ -28,13 +26,11 @@ class NearDuplicates:
     """The articles that were kept; see ``near_duplicates``."""
 
     def __init__(self, database: sqlite3.Connection, threshold: float) -> None:
-        from datasketch import MinHash, MinHashLSH
+        from rensa import RMinHash
 
         self._database, self._threshold = database, threshold
-        chosen = MinHashLSH(threshold, _PERMUTATIONS, weights=_WEIGHTS)
-        self._bands, self._rows = chosen.b, chosen.r
-        self._minhash = MinHash
-        self._permutations = MinHash(_PERMUTATIONS, hashfunc=int).permutations
+        self._bands, self._rows = _best_bands(threshold)
+        self._minhash = RMinHash
         self._texts = 0
         database.execute("CREATE TABLE same (hash INTEGER PRIMARY KEY)")
         database.execute("CREATE TABLE bands (hash INTEGER, text INTEGER, PRIMARY KEY (hash, text)) WITHOUT ROWID")
@@ -67,17 +63,28 @@ class NearDuplicates:
 
     def _signature(self, words: list[str]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
         last = max(len(words) - GRAM, 0) + 1
-        grams = {zlib.crc32(" ".join(words[at : at + GRAM]).encode()) for at in range(last)}
-        made = self._minhash(_PERMUTATIONS, hashfunc=int, permutations=self._permutations, scheme="affine32")
-        made.update_batch(sorted(grams))
+        made = self._minhash(num_perm=_PERMUTATIONS, seed=0)
+        made.update([" ".join(words[at : at + GRAM]) for at in range(last)])
         # little-endian: the bands hash these bytes, on any machine
-        return np.asarray(made.hashvalues, "<u4")
+        return np.asarray(made.digest(), "<u4")
 
     def _candidates(self, bands: list[int]) -> Iterator[np.ndarray[tuple[int], np.dtype[np.uint32]]]:
         marks = ", ".join("?" * len(bands))
         query = f"SELECT signature FROM signatures WHERE text IN (SELECT text FROM bands WHERE hash IN ({marks}))"
         for (signature,) in self._database.execute(query, bands):
             yield np.frombuffer(signature, "<u4")
+
+
+def _best_bands(threshold: float) -> tuple[int, int]:
+    """Return the number of bands and of their rows that cost least, if all similarities are equally likely."""
+    similar = np.linspace(0, 1, 201)
+    cost = np.where(similar < threshold, _FALSE, _MISSED)
+    costs = {}
+    for bands in range(1, _PERMUTATIONS + 1):
+        for rows in range(1, _PERMUTATIONS // bands + 1):
+            found = 1 - (1 - similar**rows) ** bands
+            costs[bands, rows] = float((cost * np.where(similar < threshold, found, 1 - found)).sum())
+    return min(costs, key=costs.__getitem__)
 
 
 def _hash(data: bytes) -> int:

@@ -47,7 +47,7 @@ ARTICLES = pa.schema(
 _KINDS = {"warc": "warc", "html": "page", "htm": "page", "json": "record", "jsonl": "records", "parquet": "table"}
 _PAGES_A_TASK = 500
 _LONGEST_RECORD = 1 << 40  # bytes; a longer one is damaged
-_BYTES_A_TASK = 64 << 20  # of a WARC file: about ten minutes
+_BYTES_A_TASK = 64 << 20  # of a WARC file: a few minutes
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.sql import database, rows_of
 
-VERSION = 2  # of the filters; kept articles of other versions are not used
+VERSION = 3  # of the filters; kept articles of other versions are not used
 _MEMORY = 1 << 30  # bytes for sorting; the rest goes to disk
 
 
@@ -138,7 +138,7 @@ def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 
                 splits={"train": rows},
                 about=about,
                 licences=("other",),
-                source="News pages, read with news-please; the texts belong to their publishers.",
+                source="News pages, read with trafilatura; the texts belong to their publishers.",
                 inputs=news.pages.inputs,
                 options=decided,
                 counts=counts,

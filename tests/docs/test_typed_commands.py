@@ -12,7 +12,6 @@ import configparser
 import csv
 import gzip
 import importlib
-import importlib.util
 import json
 import re
 import shlex
@@ -28,8 +27,7 @@ pytest.importorskip("evaluate", reason="evaluate, which commands in the docs nee
 pytest.importorskip("gguf", reason="gguf, which commands in the docs need, is not installed")
 pytest.importorskip("peft", reason="peft, which commands in the docs need, is not installed")
 pytest.importorskip("spacy", reason="spacy, which commands in the docs need, is not installed")
-if importlib.util.find_spec("newsplease") is None:  # importing it changes abc.ABC, which gradio's classes do not bear
-    pytest.skip("news-please, which commands in the docs need, is not installed", allow_module_level=True)
+pytest.importorskip("trafilatura", reason="trafilatura, which commands in the docs need, is not installed")
 
 from transformers import GPT2Config, GPT2LMHeadModel
 

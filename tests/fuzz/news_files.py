@@ -86,7 +86,7 @@ LONGEST = 8192
 
 
 class _Reader:
-    """An extractor without news-please, which the target news_page tests: the article is the page's bytes."""
+    """An extractor without a parser, which the target news_page tests: the article is the page's bytes."""
 
     def __enter__(self) -> Self:
         return self

@@ -25,6 +25,9 @@ _HTML = b"""<html lang="en"><head><title>A title</title><link rel="canonical" hr
 <p>The first paragraph of the article says enough, in a sentence or two, to be taken for text.</p>
 <p>And the second one adds to it what the first one left out, so that it is more.</p></article></body></html>"""
 _CHUNKED = b"%x\r\n%s\r\n0\r\n\r\n" % (len(_HTML), _HTML)
+_FLIGHT = b"""<html><head><title>T</title></head><body><div id="a"></div>
+<script>self.__next_f.push([1,"1:[]\\n2:T32,<p>A first paragraph, which only a script has.</p>3:"])</script>
+<script>self.__next_f.push([1,"null\\n"])</script></body></html>"""
 # the first byte chooses the headers of the response
 SEEDS = (
     b"\x00" + _HTML,
@@ -33,13 +36,15 @@ SEEDS = (
     b"\x04" + _CHUNKED,
     b"\x10" + _HTML.decode().encode("utf-16"),
     b"\x00<p>1 &lt; 2",
+    b"\x00" + _FLIGHT,
 )
 FOUND: tuple[bytes, ...] = ()
 WORDS = (
     *b'<article> </article> <p> </script> <!-- <![CDATA[ <svg> {"@graph":[ "mainEntity": "datePublished":"'.split(),
     *b"2020-13-45 1588300000 http://[ https://a:99999/ // &#0; &#xD800; \xff\xfe \x00".split(),
     *(b"<script type='application/ld+json'>", b"<base href='", b"<meta name='date' content='", b"<time datetime='"),
-    *(b"<iframe src='http://a.example/'>", b"Tue, 05 May", b"10 pm EST", b"\r\n0\r\n", b"<html lang='ja'>"),
+    *(b"<iframe src='http://a.example/'>", b"Tue, 05 May", b"10 pm EST", b"\r\n0\r\n", b"<html lang='ja'>", b"&#1;"),
+    *(b"<script>self.__next_f.push(", b'[1,"1:Tff,<p>', b"sign up for our newsletter", b"charset=gb2312"),
 )
 _ENCODINGS = (None, "gzip", "deflate", "br")
 _read: html_page._Reader | None = None

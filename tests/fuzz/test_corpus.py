@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import json
-import os
 import re
 import subprocess
 import sys
@@ -24,24 +22,12 @@ from temporalwiki.eval_harness.statistics import Items, Ranks
 from fuzz import TARGETS
 
 HERE = Path(__file__).parent
-APART = "TEMPORALWIKI_FUZZ_NEWS"
 
 
 def _module(target: str) -> Any:
-    if target == "news_page" and not os.environ.get(APART):
-        pytest.skip("test_pages_of_news_in_a_process_of_their_own runs it")
+    if target == "news_page":
+        pytest.importorskip("trafilatura")
     return importlib.import_module(f"fuzz.{target}")
-
-
-@pytest.mark.skipif(importlib.util.find_spec("newsplease") is None, reason="news-please is not installed")
-def test_pages_of_news_in_a_process_of_their_own() -> None:
-    """news-please changes abc.ABC, which gradio's classes, in tests that run here later, do not bear."""
-    words = ["-p", "no:cacheprovider", "-k", "news_page", str(Path(__file__).relative_to(HERE.parents[1]))]
-    environment = os.environ | {APART: "1"}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", *words], cwd=HERE.parents[1], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0 and " passed" in done.stdout and " skipped" not in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize("target", TARGETS)

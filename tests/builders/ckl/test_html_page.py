@@ -192,6 +192,67 @@ def test_dates_that_a_page_shows(extractor: Extractor, body: str, published: int
 
 
 @pytest.mark.parametrize(
+    ("head", "headings", "title"),
+    [
+        ("<title>A bridge for Springfield | Post</title>", ["A bridge for Springfield"], "A bridge for Springfield"),
+        # a site's name is not the title
+        ("<title>A bridge for Springfield | The Post</title>", ["The Daily Courier", "A bridge for Springfield"],
+         "A bridge for Springfield"),
+        ("<title>A bridge | The Post</title><meta property='og:title' content='A bridge for Springfield'>",
+         ["Courier"], "A bridge for Springfield"),
+        ("<title>A bridge</title>", [], "A bridge"),
+        ("", ["", "A &amp; <i>bridge</i>"], "A & bridge"),
+        ("", [], None),
+    ],
+)  # fmt: skip
+def test_titles(extractor: Extractor, head: str, headings: list[str], title: str | None) -> None:
+    shown = "".join(f"<h1>{heading}</h1>" for heading in headings)
+    found = read(extractor, f"<html><head>{head}</head><body>{shown}<article>{BODY}</article></body></html>".encode())
+    assert found.title == title
+
+
+def test_the_title_and_notes_of_the_site_are_not_in_the_text(extractor: Extractor) -> None:
+    notes = "<p>Sign up for our newsletter and get the news in your inbox.</p><p>Already a subscriber? Log in</p>"
+    source = page().replace(b"</p>", b"</p>" + notes.encode(), 1)
+    assert read(extractor, source).text == "\n".join(PARAGRAPHS)
+
+
+def test_a_page_is_read_alike_whatever_was_read_before(extractor: Extractor) -> None:
+    """So a build has the same bytes with any number of workers."""
+    first, other = (
+        read(extractor, page()),
+        read(extractor, page("", "Another bridge").replace(b"Springfield", b"Oslo")),
+    )
+    assert first.text != other.text
+    assert read(extractor, page()) == first
+
+
+def flight(*pieces: str) -> bytes:
+    """Return a page of Next.js whose stream comes in these pieces."""
+    scripts = "".join(f"<script>self.__next_f.push({json.dumps([1, piece])})</script>" for piece in pieces)
+    return f"<html><head><title>A bridge</title></head><body><div id='root'></div>{scripts}</body></html>".encode()
+
+
+MARKUP = BODY + "<p>–</p>"  # more bytes than characters
+STREAM = f'1:["$","p",null]\n2:T{len(MARKUP.encode()):x},{MARKUP}3:T5,<b>xy4:["$","div"]\n'
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (flight(STREAM), "\n".join(PARAGRAPHS)),
+        (flight(STREAM[:40], STREAM[40:300], STREAM[300:]), "\n".join(PARAGRAPHS)),
+        (flight(STREAM.replace("2:T", "2:")), None),
+        (flight("2:Tfffffff,<b>no paragraph"), None),
+        (b"<html><body><script>self.__next_f.push([1,</script><script>self.__next_f.push(" + b"[" * 99_999, None),
+    ],
+)
+def test_the_text_that_a_page_keeps_in_its_scripts(extractor: Extractor, source: bytes, text: str | None) -> None:
+    found = read(extractor, source).text
+    assert found is None if text is None else found is not None and found.removesuffix("\n–") == text
+
+
+@pytest.mark.parametrize(
     ("link", "url"),
     [
         ("<meta property='og:url' content='http://n.example/b'>", "http://n.example/b"),
@@ -212,21 +273,45 @@ def test_a_saved_page_tells_its_address(extractor: Extractor, link: str, url: st
         ("windows-1251", "windows-1251", None),
         ("windows-1251", "", "windows-1251"),
         ("utf-8", "", "no-such-encoding"),
+        ("utf-8", "windows-1251", "windows-1251"),
+        ("windows-1251", "utf-8", None),
+        ("koi8-r", "zip", "a\0b"),
         ("utf-16", "", None),  # with a byte order mark
+        ("iso-2022-jp", "iso-2022-jp", None),
     ],
 )
 def test_encodings(extractor: Extractor, encoding: str, declared: str, told: str | None) -> None:
-    text = (
+    texts = (
         "Городской совет проголосовал во вторник за строительство второго моста через реку после многих лет "
-        "переговоров между мэром и владельцами паромов, которые ходят здесь уже больше ста лет."
+        "переговоров между мэром и владельцами паромов, которые ходят здесь уже больше ста лет.",
+        "Владельцы паромов сказали, что не пойдут в суд, и заказали два новых корабля для туристов в Норвегии.",
     )
     meta = f"<meta charset='{declared}'>" if declared else ""
     source = (
-        f"<html lang='ru'><head>{meta}<title>Мост через реку</title></head><body><article><p>{text}</p><p>{text}</p>"
+        f"<html lang='ru'><head>{meta}<title>Мост через реку</title></head><body><article>"
+        f"<p>{texts[0]}</p><p>{texts[1]}</p>"
     )
     found = read(extractor, source.encode(encoding), charset=told)
     assert (found.title, found.language) == ("Мост через реку", "ru")
-    assert found.text == f"{text}\n{text}"
+    assert found.text == "\n".join(texts)
+
+
+@pytest.mark.parametrize(
+    ("data", "charset", "title"),
+    [
+        ("Citroën – “100 €”".encode("cp1252"), "iso-8859-1", "Citroën – “100 €”"),  # as browsers read it
+        ("镕基".encode("gb18030"), "gb2312", "镕基"),
+        ("①".encode("cp932"), "shift_jis", "①"),
+        ("é".encode() * 50 + b"\xe9", None, "é" * 50 + "\ufffd"),  # one damaged character
+    ],
+)
+def test_encodings_that_are_larger_or_damaged(
+    extractor: Extractor, data: bytes, charset: str | None, title: str
+) -> None:
+    assert (
+        read(extractor, b"<html><head><title>%s</title></head><body></body></html>" % data, None, charset).title
+        == title
+    )
 
 
 @pytest.mark.parametrize("data", [b"", b"\0" * 100, b"no tags at all", b"\xff\xfe", b"%PDF-1.4 \x80"])
@@ -339,18 +424,9 @@ def test_the_process_opens_no_connection_and_asks_for_no_name(monkeypatch: pytes
     process.join()
 
 
-def test_the_language_of_a_text_is_always_the_same_and_without_letters_none() -> None:
-    """langdetect draws at random: without a seed it finds "cy", "et", "es" or "ro" in this text.
-
-    In a process of its own, as always: what news-please brings changes `abc.ABC`, which breaks gradio's classes.
-    """
-    code = """
-from temporalwiki.builders.ckl.html_page import _Reader
-reader = _Reader()
-print(len({reader._language("Madrid Roma") for _ in range(60)}), [reader._language("12, 345."), reader._language("")])
-"""
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.split("\n")[-2] == "1 ['', '']"
+def test_a_text_without_letters_has_no_language() -> None:
+    reader = html_page._Reader()
+    assert [reader._language(text) for text in ("12, 345.", "", "Madrid is not Rome")] == ["", "", "en"]
 
 
 def test_the_libraries_that_read_pages_stay_out_of_this_process(tmp_path: Path) -> None:
@@ -361,7 +437,7 @@ from pathlib import Path
 from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 if __name__ == "__main__":
     find_news([Path({str(tmp_path)!r})], NewsOptions(), Path({str(tmp_path / "work")!r}))
-    print([name for name in ("newsplease", "scrapy", "twisted", "zope") if name in sys.modules])
+    print([name for name in ("trafilatura", "justext", "py3langid") if name in sys.modules])
 """
     (tmp_path / "reads.py").write_text(code, "utf-8")
     said = subprocess.run([sys.executable, tmp_path / "reads.py"], capture_output=True, text=True, check=True).stdout
@@ -422,7 +498,7 @@ def test_a_library_that_is_missing_is_no_reason_to_drop_pages(
     reply = html_page._reply(missing("brotli"), b"", Response())  # type: ignore[arg-type]
     assert reply == html_page._Reply(missing="brotli")
     reply = html_page._reply(missing(None), b"", Response())  # type: ignore[arg-type]
-    assert reply == html_page._Reply(reason="needs a word splitter for its language that is not installed")
+    assert reply == html_page._Reply(missing="a library")
 
     class Connection:
         def send_bytes(self, data: bytes) -> None:
@@ -436,7 +512,7 @@ def test_a_library_that_is_missing_is_no_reason_to_drop_pages(
         extractor.read(b"<p>")
 
 
-@pytest.mark.parametrize("module", ["newsplease", "newspaper", "lxml", "dateutil", "warcio", "brotli", "datasketch"])
+@pytest.mark.parametrize("module", ["trafilatura", "lxml", "py3langid", "dateutil", "warcio", "brotli", "rensa"])
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     there = importlib.util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == module else there(name))

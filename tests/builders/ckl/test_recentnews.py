@@ -298,9 +298,9 @@ def test_real_pages_beside_their_gold(tmp_path: Path, shared_data: Path) -> None
     assert right_titles >= 7  # the Los Angeles Times has another headline for its title
     assert right_dates == 8
     assert min(precision for precision, _ in scores) > 0.9
-    assert sorted(recall for _, recall in scores)[1] > 0.9  # the second worst: APNews's short one lacks a paragraph
     f1 = [2 * precision * recall / (precision + recall) for precision, recall in scores]
-    assert sum(f1) / len(f1) > 0.95
+    assert min(f1) > 0.85  # the Los Angeles Times lacks a quarter
+    assert sum(f1) / len(f1) > 0.96
 
 
 def test_real_records(tmp_path: Path, shared_data: Path) -> None:
