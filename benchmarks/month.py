@@ -376,7 +376,7 @@ def print_authors(one: Size, theirs: Authors, figures: Path | None) -> None:
     ]
     note = (
         f"Size {one.size}. Their Wikidata steps take time in proportion to the size: they ran on "
-        f"{theirs.few.json / 1e6:.0f} and {theirs.many.json / 1e6:.0f} of {one.json / 1e6:.0f} MB of JSON, and the "
+        f"{theirs.few.json / 1e6:.0f} and {theirs.many.json / 1e6:.0f} of {one.json / 1e6:,.0f} MB of JSON, and the "
         "time of all follows from the difference. The search is one pass; the released program makes one for each "
         "million items, in each of three modes."
     )

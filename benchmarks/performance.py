@@ -29,7 +29,7 @@ Each table comes from a program in `benchmarks/` and names the command, the comm
 `pip install '.[bench,adapters]'` installs the peers. With `--figures benchmarks/figures`, a program keeps its table in
 that folder, and `python benchmarks/performance.py` draws this page from the folder. CPU seconds are the time of the
 processor, which other programs on the machine disturb least. Speeds of other machines differ; ratios differ less. A
-program without a table here has not been run on a quiet machine yet.
+program without a table here has not been run with this option yet.
 """
 Cell = str | int | float | None
 
