@@ -28,7 +28,7 @@ from temporalwiki.builders.parquet import rows_at_once
 from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
-VERSION = 2  # of the passages and of the search
+VERSION = 3  # of the passages and of the search
 WORDS = 100  # a passage ends with the sentence that reaches this
 LONGEST = 2 * WORDS  # longer sentences are cut
 _PIECE = 1 << 20  # characters of a text file without line breaks that are read at once
@@ -41,7 +41,7 @@ _LEAST_TERMS = 3
 _POSTINGS = 200_000  # limit for the terms of a query after the first three: a million take a second to read
 _FREQUENT = 0.1  # terms in more than this share of the passages are used only if a query has nothing rarer
 _LONGEST_QUERY = 2_000  # characters
-_TOKENS = "porter unicode61 remove_diacritics 2"
+_TOKENS = "unicode61 remove_diacritics 2"  # English words also lose their endings
 _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json.gz", ".txt", ".txt.gz")
 
 _WORD = re.compile(r"\w+")
@@ -79,12 +79,13 @@ class CorpusIndex:
             self._file = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
             about = self._file.execute("SELECT about FROM about").fetchone()[0]
             # splits a query into words as FTS5 splits the passages
+            self.about: dict[str, Any] = msgspec.json.decode(about)
             self._file.execute("PRAGMA temp_store = MEMORY")
-            self._file.execute(f"CREATE VIRTUAL TABLE temp.query USING fts5(text, tokenize='{_TOKENS}')")
+            tokens = _tokens(self.about["language"])
+            self._file.execute(f"CREATE VIRTUAL TABLE temp.query USING fts5(text, tokenize='{tokens}')")
             self._file.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(temp, query, 'instance')")
         except (sqlite3.Error, TypeError) as error:
             raise _damaged(path, error) from None
-        self.about: dict[str, Any] = msgspec.json.decode(about)
 
     def __enter__(self) -> Self:
         return self
@@ -148,7 +149,11 @@ def _damaged(path: Path, error: Exception) -> InputError:
     return InputError(f"{path}: not an index of a corpus, or damaged ({error}); remove it to build it again")
 
 
-def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
+def _tokens(language: str) -> str:
+    return f"porter {_TOKENS}" if language == "en" else _TOKENS
+
+
+def build_index(paths: Sequence[Path], folder: Path, language: str = "en") -> CorpusIndex:
     """Return an index of a corpus, which is kept in ``folder`` and built only once for the same content.
 
     ``paths`` are files or folders: Parquet with a column ``text`` (and possibly ``id``, ``title``, ``url``),
@@ -162,18 +167,18 @@ def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
     inputs = [{"file": file.name, "size": file.stat().st_size, "sha1": digest(file, "sha1")} for file in files]
     order = sorted(range(len(files)), key=lambda i: (inputs[i]["file"], inputs[i]["sha1"]))
     files, inputs = [files[i] for i in order], [inputs[i] for i in order]
-    target = folder / f"past-{fingerprint(VERSION, inputs)}.sqlite"
+    target = folder / f"past-{fingerprint(VERSION, inputs, language)}.sqlite"
     if not target.is_file():
         with only_one(target, "indexing"):
             if not target.is_file():
                 for left in folder.glob(f".{target.name}.*.part*"):  # left by a killed run
                     left.unlink(missing_ok=True)
                 with whole_file(target) as part:
-                    _write(part, files, inputs)
+                    _write(part, files, inputs, language)
     return CorpusIndex(target)
 
 
-def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> None:
+def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]], language: str) -> None:
     dropped: dict[str, int] = {}
     documents = passages = 0
     with closing(sqlite3.connect(part, isolation_level=None)) as file:
@@ -181,7 +186,8 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> N
             # no recovery is needed: after a crash the file is built again
             file.execute("PRAGMA journal_mode = OFF")
             file.execute("PRAGMA synchronous = OFF")
-            file.execute(f"CREATE VIRTUAL TABLE passages USING fts5(id UNINDEXED, title, text, tokenize='{_TOKENS}')")
+            columns = f"id UNINDEXED, title, text, tokenize='{_tokens(language)}'"
+            file.execute(f"CREATE VIRTUAL TABLE passages USING fts5({columns})")
             file.execute("INSERT INTO passages(passages, rank) VALUES ('rank', 'bm25(0.0, 1.0, 1.0)')")
             file.execute(f"INSERT INTO passages(passages, rank) VALUES ('hashsize', {_HELD})")
             file.execute("BEGIN")
@@ -189,7 +195,7 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> N
                 for path in files:
                     for id, title, pieces in read_documents(path):
                         number = 0
-                        for text in _passages(pieces):
+                        for text in _passages(pieces, language):
                             row = (f"{id}#{number}", title, text)
                             file.execute("INSERT INTO passages(id, title, text) VALUES (?, ?, ?)", row)
                             number, passages = number + 1, passages + 1
@@ -209,6 +215,7 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> N
             file.execute("INSERT INTO terms SELECT term, doc FROM temp.words")
             about = {
                 "version": VERSION,
+                "language": language,
                 "inputs": inputs,
                 "documents": documents,
                 "dropped": dropped,
@@ -221,11 +228,11 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> N
             raise
 
 
-def _passages(pieces: Iterator[str]) -> Iterator[str]:
+def _passages(pieces: Iterator[str], language: str = "en") -> Iterator[str]:
     """Yield all text of a document as passages; only very long sentences are split."""
     words: list[str] = []
     for piece in pieces:
-        for sentence in split_sentences(piece, "en"):
+        for sentence in split_sentences(piece, language):
             more = sentence.split()
             while len(more) > LONGEST:
                 yield from _joined(words)

@@ -82,6 +82,7 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Conf
                 inputs=[review / TASKS, review / ABOUT, *files],
                 options=options,
                 counts=counts,
+                language=str(manifest.options.get("language", "en")),
             )
         )
     return configs

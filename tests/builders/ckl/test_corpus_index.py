@@ -68,6 +68,15 @@ def test_finds(index: CorpusIndex, question: str, answer: str, first: str, has_a
     assert scores == sorted(scores, reverse=True)
 
 
+def test_only_english_words_lose_their_endings(tmp_path: Path) -> None:
+    corpus = records(tmp_path / "c.jsonl", "Émile leased two houses.", "Nobody came.")
+    english, german = (build_index([corpus], tmp_path / "x", language) for language in ("en", "de"))
+    assert english.path != german.path
+    assert len(english.search("leasing", "")) == 1
+    assert german.search("leasing", "") == []
+    assert [passage.has_answer for passage in german.search("leased", "emile")] == [True]
+
+
 def test_one_more_passage_with_the_answer_is_found_behind_the_nearest(tmp_path: Path) -> None:
     nearer = [f"The mayor of Easton, the mayor of Easton said on day {n}." for n in range(20)]
     corpus = records(
