@@ -93,7 +93,7 @@ def _add_common(parser: argparse.ArgumentParser, nargs: str | None = None) -> No
         "--news", type=Path, nargs="+", metavar="PATHS", help="WARC files, saved pages, records, or folders of them"
     )
     sources.add_argument(
-        "--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus: Parquet, JSONL or text, or folders"
+        "--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus: Parquet or JSONL, or folders of them"
     )
     sources.add_argument("--kilt", type=Path, metavar="DIR", help="KILT's JSONL files")
 

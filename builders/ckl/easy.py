@@ -33,7 +33,7 @@ from temporalwiki.builders.wikipedia.sentences import split_sentences
 # the options that name models
 MODELS = ("decontextualization", "there", "back", "questions", "reader", "closed_book")
 _PASSAGES = 5  # of the past that are compared with a sentence
-_CLOZE = "a sentence of a recent news page that stands alone, with a name or date masked (CKL, Figure 4 b)"
+_CLOZE = "a sentence of a recent news page, clear without it, with a name or date masked (CKL, Figure 4 b)"
 _ABOUT = {
     "newlama-easy": _CLOZE,
     "newlama-easy-small": f"{_CLOZE}, of the pages of recentnews-small",
@@ -91,8 +91,8 @@ def easy(
     """Return the configs newlama-easy, with its small parts, and newquestions-easy of news rows.
 
     News rows have id, url, title, text and published. newlama-easy and newquestions-easy have the same rows: a cloze
-    and its question. newlama-easy-small has those of the pages of recentnews-small, and its parts p1 and p2 those of
-    the two phases. ``rows`` is read once, when the first config is read. At most ``options.sentences`` sentences are
+    and its question. newlama-easy-small has the rows from the pages of recentnews-small; its parts p1 and p2 split them
+    by phase. ``rows`` is read once, when the first config is read. At most ``options.sentences`` sentences are
     in memory, and the order of the rows does not matter. ``inputs`` are the files of the rows. ``past`` are files of
     an older corpus, whose sentences are left out; its index is kept in ``work``. Raises InputError if a pipeline or
     model of the options, or the corpus, is missing.

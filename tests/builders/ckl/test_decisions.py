@@ -95,7 +95,7 @@ VOTES: dict[str, tuple[list[Decision], int, Any]] = {
     "a statement that says nothing": (
         [none(statement="the <extra_id_0>.")],
         1,
-        "nothing in the statement beside the blank",
+        "nothing in the statement except the blank",
     ),
     "a question that asks nothing": ([none(question=" ? ")], 1, "no question, or a sentinel in it"),
     "a question with a blank": ([none(question="Who <extra_id_0>?")], 1, "no question, or a sentinel in it"),

@@ -300,9 +300,9 @@ def test_real_news_and_a_real_past(shared_data: Path, tmp_path: Path) -> None:
         rows.append({"url": file.stem, "title": file.stem, "text": "\n\n".join(paragraphs), "published": DAY})
     older = (shared_data / "ud" / "en_ewt-ud-dev.conllu").read_text("utf-8").splitlines()
     sentences = (line.removeprefix("# text = ") for line in older if line.startswith("# text = "))
-    (tmp_path / "older.txt").write_text("\n".join(sentences), "utf-8")
+    (tmp_path / "older.jsonl").write_text(json.dumps({"text": "\n".join(sentences)}), "utf-8")
 
-    past = build_index([tmp_path / "older.txt"], tmp_path)
+    past = build_index([tmp_path / "older.jsonl"], tmp_path)
     about = write_candidates(rows, past, tmp_path / "r", CandidateOptions(), open_model=lambda name: faithful())
     judge(tmp_path / "r", ScriptedModel(agrees))
     _, new = configs_from_decisions(tmp_path / "r")
