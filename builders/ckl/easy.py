@@ -91,8 +91,8 @@ def easy(
     """Return the configs newlama-easy, with its small parts, and newquestions-easy of news rows.
 
     News rows have id, url, title, text and published. newlama-easy and newquestions-easy have the same rows: a cloze
-    and its question. newlama-easy-small has the rows from the pages of recentnews-small; its parts p1 and p2 split them
-    by phase. ``rows`` is read once, when the first config is read. At most ``options.sentences`` sentences are
+    and its question. newlama-easy-small has the rows from the pages of recentnews-small; its parts split them by
+    phase. ``rows`` is read once, when the first config is read. At most ``options.sentences`` sentences are
     in memory, and the order of the rows does not matter. ``inputs`` are the files of the rows. ``past`` are files of
     an older corpus, whose sentences are left out; its index is kept in ``work``. Raises InputError if a pipeline or
     model of the options, or the corpus, is missing.
