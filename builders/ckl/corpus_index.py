@@ -155,9 +155,9 @@ def build_index(paths: Sequence[Path], folder: Path, language: str = "en") -> Co
     """Return an index of a corpus, which is kept in ``folder`` and built only once for the same content.
 
     ``paths`` are files or folders: Parquet with a column ``text`` (and possibly ``id``, ``title``, ``url``),
-    ``.jsonl`` with such records, plain or ``.gz`` (C4 has ``.json.gz``). Of a
-    dataset folder of this project, the config ``wikipedia-*`` is indexed, or else ``unchanged-*``. An
-    index is about 2.5 times as large as its text; memory does not grow with the corpus.
+    ``.jsonl`` with such records, plain or ``.gz`` (C4 has ``.json.gz``). If a folder is a dataset folder of this
+    project, its config ``wikipedia-*`` is indexed, or else ``unchanged-*``. An index is about 2.5 times as large as
+    its text. Memory does not grow with the corpus; bm25s would hold the whole index of a Wikipedia in memory.
 
     Raises InputError if there is nothing to index, and, with file and line, if something cannot be read.
     """
