@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,6 @@ updatedlama and newlama as in the paper, from the decisions of people in Label S
   temporalwiki ckl updatedlama --review review --judge MODEL                        # let a model decide
   temporalwiki ckl updatedlama --review review                                      # build from the decisions
 """
-_CANDIDATE_OPTIONS = ("spans", "question_model", "answer_model", "per_page", "passages")
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
@@ -93,7 +93,7 @@ def _add_common(parser: argparse.ArgumentParser, nargs: str | None = None) -> No
         "--news", type=Path, nargs="+", metavar="PATHS", help="WARC files, saved pages, records, or folders of them"
     )
     sources.add_argument(
-        "--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus: Parquet, JSONL or text, or folders"
+        "--past", type=Path, nargs="+", metavar="PATHS", help="an older corpus: Parquet or JSONL, or folders of them"
     )
     sources.add_argument("--kilt", type=Path, metavar="DIR", help="KILT's JSONL files")
 
@@ -149,7 +149,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str | CklManifest]:
         raise UsageError(f"--jobs must be at least 1, not {arguments.jobs}")
     check_sources(arguments.config, arguments)
     from_review = arguments.config in ("updatedlama", "newlama")
-    names = ("judge", "least_annotators", *_CANDIDATE_OPTIONS) if from_review else ()
+    names = ("judge", "least_annotators", *_candidate_options()) if from_review else ()
     of_review = {name: getattr(arguments, name) for name in names}
     if arguments.review is None and (stray := next((name for name in of_review if of_review[name] is not None), None)):
         raise UsageError(f"--{stray.replace('_', '-')} needs a folder of candidates and decisions: --review DIR")
@@ -191,6 +191,12 @@ def _run(arguments: argparse.Namespace) -> Iterator[str | CklManifest]:
             yield write(config, arguments.out, folder_card)
 
 
+def _candidate_options() -> Iterator[str]:
+    from temporalwiki.builders.ckl.candidates import CandidateOptions
+
+    return (field.name for field in fields(CandidateOptions) if field.name != "seed")
+
+
 @contextmanager
 def _drops(path: Path) -> Iterator[Callable[[Any, str], None]]:
     """Yield a function that writes dropped rows, each with its reason, as JSONL."""
@@ -205,9 +211,9 @@ def _candidates(arguments: argparse.Namespace, work: Path) -> str:
     from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
     review, past, news = arguments.review, arguments.past, arguments.news
-    pages = find_news(news, NewsOptions(), work, arguments.jobs)
-    with build_index(past, work / "past") as index:
-        options = given_options(CandidateOptions, arguments)
+    options = given_options(CandidateOptions, arguments)
+    pages = find_news(news, NewsOptions(language=options.language), work, arguments.jobs)
+    with build_index(past, work / "past", options.language) as index:
         manifest = write_candidates(pages.rows(), index, review, options, described(pages.pages.inputs), _open_model)
     number = manifest.counts.kept
     return (

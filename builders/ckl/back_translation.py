@@ -9,14 +9,15 @@ from temporalwiki.builders.ckl.text_model import TextModel
 _SENTENCE_TOKENS = 192
 
 
-def back_translate(texts: Sequence[str], there: TextModel, back: TextModel) -> list[str | None]:
+def back_translate(texts: Sequence[str], there: TextModel, back: TextModel, language: str = "en") -> list[str | None]:
     """Return each text, translated by the model ``there`` and back by the model ``back``; None if that failed.
 
     Models are translation models of one pair of languages each (Marian), or language models, which get instructions:
-    to German, and to English.
+    from English to German, from other languages to English, and back.
     """
-    foreign = _translate(texts, there, "German", "translation")
-    returned = iter(_translate([text for text in foreign if text], back, "English", "back-translation"))
+    own = "English" if language == "en" else f"the language with the ISO 639-1 code {language!r}"
+    foreign = _translate(texts, there, "German" if language == "en" else "English", "translation")
+    returned = iter(_translate([text for text in foreign if text], back, own, "back-translation"))
     return [next(returned) if text else None for text in foreign]
 
 

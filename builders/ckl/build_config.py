@@ -106,7 +106,7 @@ def build_configs(name: str, sources: Sources, options: Any = None, open_model: 
         from temporalwiki.builders.ckl.easy import easy
         from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
-        news = find_news(list(sources.news), NewsOptions(), sources.work, sources.jobs)
+        news = find_news(list(sources.news), NewsOptions(language=options.language), sources.work, sources.jobs)
         configs = easy(news.rows(), options, news.pages.inputs, open_model, sources.past, sources.work)
         return configs if name in EASY[:2] else [config for config in configs if config.name.startswith(name)]
     if name in PAST:

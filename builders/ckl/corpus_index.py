@@ -6,7 +6,6 @@ SQLite's full-text search (FTS5) ranks them by BM25. The index is one file.
 
 from __future__ import annotations
 
-import io
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -28,10 +27,9 @@ from temporalwiki.builders.parquet import rows_at_once
 from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
-VERSION = 2  # of the passages and of the search
+VERSION = 3  # of the passages and of the search
 WORDS = 100  # a passage ends with the sentence that reaches this
 LONGEST = 2 * WORDS  # longer sentences are cut
-_PIECE = 1 << 20  # characters of a text file without line breaks that are read at once
 _LONGEST_RECORD = 256 << 20  # bytes
 _TO_DO = 'each line must be a record with a text, such as {"text": "...", "title": "...", "url": "..."}'
 _BATCH = 200_000  # passages per transaction
@@ -41,12 +39,12 @@ _LEAST_TERMS = 3
 _POSTINGS = 200_000  # limit for the terms of a query after the first three: a million take a second to read
 _FREQUENT = 0.1  # terms in more than this share of the passages are used only if a query has nothing rarer
 _LONGEST_QUERY = 2_000  # characters
-_TOKENS = "porter unicode61 remove_diacritics 2"
-_SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json.gz", ".txt", ".txt.gz")
+_TOKENS = "unicode61 remove_diacritics 2"  # English words also lose their endings
+_SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json.gz")
 
 _WORD = re.compile(r"\w+")
 
-Text = tuple[str, str, Iterator[str]]  # id, title and pieces of a document
+Text = tuple[str, str, str]  # id, title and text of a document
 
 
 @dataclass(frozen=True)
@@ -79,12 +77,13 @@ class CorpusIndex:
             self._file = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
             about = self._file.execute("SELECT about FROM about").fetchone()[0]
             # splits a query into words as FTS5 splits the passages
+            self.about: dict[str, Any] = msgspec.json.decode(about)
             self._file.execute("PRAGMA temp_store = MEMORY")
-            self._file.execute(f"CREATE VIRTUAL TABLE temp.query USING fts5(text, tokenize='{_TOKENS}')")
+            tokens = _tokens(self.about["language"])
+            self._file.execute(f"CREATE VIRTUAL TABLE temp.query USING fts5(text, tokenize='{tokens}')")
             self._file.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(temp, query, 'instance')")
         except (sqlite3.Error, TypeError) as error:
             raise _damaged(path, error) from None
-        self.about: dict[str, Any] = msgspec.json.decode(about)
 
     def __enter__(self) -> Self:
         return self
@@ -148,13 +147,17 @@ def _damaged(path: Path, error: Exception) -> InputError:
     return InputError(f"{path}: not an index of a corpus, or damaged ({error}); remove it to build it again")
 
 
-def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
+def _tokens(language: str) -> str:
+    return f"porter {_TOKENS}" if language == "en" else _TOKENS
+
+
+def build_index(paths: Sequence[Path], folder: Path, language: str = "en") -> CorpusIndex:
     """Return an index of a corpus, which is kept in ``folder`` and built only once for the same content.
 
     ``paths`` are files or folders: Parquet with a column ``text`` (and possibly ``id``, ``title``, ``url``),
-    ``.jsonl`` with such records, plain or ``.gz`` (C4 has ``.json.gz``), and ``.txt``, one document per file. Of a
-    dataset folder of this project, the config ``wikipedia-*`` is indexed, or else ``unchanged-*``. An
-    index is about 2.5 times as large as its text; memory does not grow with the corpus.
+    ``.jsonl`` with such records, plain or ``.gz`` (C4 has ``.json.gz``). If a folder is a dataset folder of this
+    project, its config ``wikipedia-*`` is indexed, or else ``unchanged-*``. An index is about 2.5 times as large as
+    its text. Memory does not grow with the corpus; bm25s would hold the whole index of a Wikipedia in memory.
 
     Raises InputError if there is nothing to index, and, with file and line, if something cannot be read.
     """
@@ -162,18 +165,18 @@ def build_index(paths: Sequence[Path], folder: Path) -> CorpusIndex:
     inputs = [{"file": file.name, "size": file.stat().st_size, "sha1": digest(file, "sha1")} for file in files]
     order = sorted(range(len(files)), key=lambda i: (inputs[i]["file"], inputs[i]["sha1"]))
     files, inputs = [files[i] for i in order], [inputs[i] for i in order]
-    target = folder / f"past-{fingerprint(VERSION, inputs)}.sqlite"
+    target = folder / f"past-{fingerprint(VERSION, inputs, language)}.sqlite"
     if not target.is_file():
         with only_one(target, "indexing"):
             if not target.is_file():
                 for left in folder.glob(f".{target.name}.*.part*"):  # left by a killed run
                     left.unlink(missing_ok=True)
                 with whole_file(target) as part:
-                    _write(part, files, inputs)
+                    _write(part, files, inputs, language)
     return CorpusIndex(target)
 
 
-def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> None:
+def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]], language: str) -> None:
     dropped: dict[str, int] = {}
     documents = passages = 0
     with closing(sqlite3.connect(part, isolation_level=None)) as file:
@@ -181,16 +184,17 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> N
             # no recovery is needed: after a crash the file is built again
             file.execute("PRAGMA journal_mode = OFF")
             file.execute("PRAGMA synchronous = OFF")
-            file.execute(f"CREATE VIRTUAL TABLE passages USING fts5(id UNINDEXED, title, text, tokenize='{_TOKENS}')")
+            columns = f"id UNINDEXED, title, text, tokenize='{_tokens(language)}'"
+            file.execute(f"CREATE VIRTUAL TABLE passages USING fts5({columns})")
             file.execute("INSERT INTO passages(passages, rank) VALUES ('rank', 'bm25(0.0, 1.0, 1.0)')")
             file.execute(f"INSERT INTO passages(passages, rank) VALUES ('hashsize', {_HELD})")
             file.execute("BEGIN")
             with Progress("indexing the past", None, "passage") as progress:
                 for path in files:
-                    for id, title, pieces in read_documents(path):
+                    for id, title, text in read_documents(path):
                         number = 0
-                        for text in _passages(pieces):
-                            row = (f"{id}#{number}", title, text)
+                        for passage in _passages(text, language):
+                            row = (f"{id}#{number}", title, passage)
                             file.execute("INSERT INTO passages(id, title, text) VALUES (?, ?, ?)", row)
                             number, passages = number + 1, passages + 1
                             progress.update()
@@ -209,6 +213,7 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> N
             file.execute("INSERT INTO terms SELECT term, doc FROM temp.words")
             about = {
                 "version": VERSION,
+                "language": language,
                 "inputs": inputs,
                 "documents": documents,
                 "dropped": dropped,
@@ -221,22 +226,21 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]]) -> N
             raise
 
 
-def _passages(pieces: Iterator[str]) -> Iterator[str]:
+def _passages(text: str, language: str = "en") -> Iterator[str]:
     """Yield all text of a document as passages; only very long sentences are split."""
     words: list[str] = []
-    for piece in pieces:
-        for sentence in split_sentences(piece, "en"):
-            more = sentence.split()
-            while len(more) > LONGEST:
-                yield from _joined(words)
-                words, more = more[:WORDS], more[WORDS:]
-            if words and len(words) + len(more) > WORDS + WORDS // 5:
-                yield from _joined(words)
-                words = []
-            words += more
-            if len(words) >= WORDS:
-                yield from _joined(words)
-                words = []
+    for sentence in split_sentences(text, language):
+        more = sentence.split()
+        while len(more) > LONGEST:
+            yield from _joined(words)
+            words, more = more[:WORDS], more[WORDS:]
+        if words and len(words) + len(more) > WORDS + WORDS // 5:
+            yield from _joined(words)
+            words = []
+        words += more
+        if len(words) >= WORDS:
+            yield from _joined(words)
+            words = []
     yield from _joined(words)
 
 
@@ -299,9 +303,6 @@ def read_documents(path: Path) -> Iterator[Text]:
     """Yield the documents of a file; raise InputError, with the line if there are lines, if it is damaged."""
     if path.suffix == ".parquet":
         yield from _parquet(path)
-    elif path.name.endswith((".txt", ".txt.gz")):
-        title = plain(path.name.removesuffix(".gz").removesuffix(".txt"))
-        yield title, title, _lines(path)
     else:
         yield from _records(path)
 
@@ -317,7 +318,7 @@ def _parquet(path: Path) -> Iterator[Text]:
             for number, row in enumerate(row for records in batches for row in records.to_pylist()):
                 name = row.get("url") or row.get("id")
                 id = str(name) if name is not None else f"{path.stem}:{number}"
-                yield plain(id), plain(str(row.get("title") or "")), iter([plain(row["text"] or "")])
+                yield plain(id), plain(str(row.get("title") or "")), plain(row["text"] or "")
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a Parquet file that can be read: {error}") from None
 
@@ -331,22 +332,4 @@ def _records(path: Path) -> Iterator[Text]:
     for number, record in json_lines.read(path, _Document, _LONGEST_RECORD, _TO_DO):
         name = record.url or record.id
         id = str(name) if name is not None else f"{path.name.split('.')[0]}:{number}"
-        yield plain(id), plain(record.title or ""), iter([plain(record.text or "")])
-
-
-def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a text file; a very long line comes in pieces, cut between words if possible."""
-    number, rest = 1, ""
-    with json_lines.open_plain(path) as file, io.TextIOWrapper(file, "utf-8-sig", newline="\n") as text:
-        try:
-            while piece := text.readline(_PIECE):
-                line, rest = rest + piece, ""
-                if piece.endswith("\n"):
-                    number += 1
-                elif len(piece) == _PIECE:
-                    cut = line.rfind(" ") + 1 or len(line)
-                    line, rest = line[:cut], line[cut:]
-                yield plain(line)
-            yield plain(rest)
-        except UnicodeDecodeError as error:
-            raise InputError(f"{path}: not UTF-8 at line {number} or soon after it: {error.reason}") from None
+        yield plain(id), plain(record.title or ""), plain(record.text or "")

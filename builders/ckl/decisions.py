@@ -48,7 +48,7 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Conf
     the question that most of these annotators wrote are used, and all their answers count as right. Both configs count
     every candidate as kept or as dropped for a reason. All decisions are in memory.
 
-    Raises InputError if there are no decisions, and, with file, task and annotator, for an invalid one or one on an
+    Raises InputError if nobody decided, and, with file, task and annotator, for an invalid one or one on an
     unknown candidate. Raises UsageError if ``least_annotators`` is below 1.
     """
     if least_annotators < 1:
@@ -82,6 +82,7 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Conf
                 inputs=[review / TASKS, review / ABOUT, *files],
                 options=options,
                 counts=counts,
+                language=str(manifest.options.get("language", "en")),
             )
         )
     return configs
@@ -201,7 +202,7 @@ def row_from_decisions(
     if statement.count(SENTINEL) != 1 or "<extra_id_" in statement.replace(SENTINEL, ""):
         return "not exactly one blank in the statement"
     if not normalize(statement.replace(SENTINEL, "")):
-        return "nothing in the statement beside the blank"
+        return "nothing in the statement except the blank"
     if not normalize(question) or "<extra_id_" in question:
         return "no question, or a sentinel in it"
     if any(occurs(answer, statement.replace(SENTINEL, " ")) for answer in answers):

@@ -8,13 +8,9 @@ a question. The answer must survive each step, and another model must find it ag
 from __future__ import annotations
 
 import hashlib
-import heapq
-from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
-from itertools import pairwise
-from operator import attrgetter
+from datetime import UTC, date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,21 +23,17 @@ from temporalwiki.builders.ckl.back_translation import back_translate
 from temporalwiki.builders.ckl.config import Config, Counts, Row
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.decontextualization import decontextualize, written
+from temporalwiki.builders.ckl.news_sentences import STRANGE, Drawn, SentenceOptions, draw_sentences, reason_to_drop
 from temporalwiki.builders.ckl.question_generation import Passage, are_answered, occurrences, occurs, questions
-from temporalwiki.builders.ckl.salient_spans import Find, finder, sentence_starts
-from temporalwiki.builders.ckl.templates import SENTINEL
+from temporalwiki.builders.ckl.salient_spans import Find, finder
 from temporalwiki.builders.ckl.text_model import READER, RULES, WRITER, OpenModel, no_models
 from temporalwiki.builders.wikipedia.novelty import folded_key
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
 # the options that name models
 MODELS = ("decontextualization", "there", "back", "questions", "reader", "closed_book")
-_CONTEXT = 4000  # characters before a sentence that the steps may read
 _PASSAGES = 5  # of the past that are compared with a sentence
-_CHARACTERS = 20  # the largest average length of a word
-
-
-_CLOZE = "a sentence of a recent news page that stands alone, with a name or date masked (CKL, Figure 4 b)"
+_CLOZE = "a sentence of a recent news page, clear without it, with a name or date masked (CKL, Figure 4 b)"
 _ABOUT = {
     "newlama-easy": _CLOZE,
     "newlama-easy-small": f"{_CLOZE}, of the pages of recentnews-small",
@@ -52,48 +44,27 @@ _ABOUT = {
 
 
 @dataclass(frozen=True)
-class EasyOptions:
+class EasyOptions(SentenceOptions):
     """The options that decide which sentences become rows, and how the rows are worded."""
 
-    spans: str = option(RULES, "what finds names and dates: rules, or a spaCy pipeline (name or folder)")
     decontextualization: str = option(WRITER, "a model that rewrites sentences to be understood without their page")
     there: str = option(WRITER, "a model that translates into another language")
     back: str = option(WRITER, "a model that translates back")
     questions: str = option(WRITER, "a model that writes questions")
     reader: str = option(READER, "another model, which must find the answer with the question and the sentence")
     closed_book: str | None = option(None, "a model to test; questions that it answers without a text are left out")
-    least_words: int = option(8, "words of the shortest sentence")
-    most_words: int = option(50, "words of the longest sentence")
-    per_page: int = option(3, "largest number of sentences per page")
-    sentences: int = option(20_000, "largest number of sentences, drawn by the seed")
-    seed: int = option(0, "seed of the draw")
     small_share: float = option(0.1, "share of the pages whose rows are in the small set, as in recentnews-small")
     phase_two: str = option("2020-11-01", "first day of the second phase of the small set, as in recentnews-small")
 
     def __post_init__(self) -> None:
         """Raise UsageError for values out of range."""
-        if not 1 <= self.least_words <= self.most_words:
-            raise UsageError(
-                f"least_words {self.least_words}, most_words {self.most_words}: must be 1 <= least <= most"
-            )
-        if self.per_page < 1 or self.sentences < 1:
-            raise UsageError("per_page and sentences must be at least 1")
+        super().__post_init__()
         if not 0 < self.small_share <= 1:
             raise UsageError(f"small_share must be above 0 and at most 1, not {self.small_share}")
         try:
             date.fromisoformat(self.phase_two)
         except ValueError:
             raise UsageError(f"phase_two: {self.phase_two!r} is not a day such as 2020-11-01") from None
-
-
-class Drawn(NamedTuple):
-    """A drawn sentence with its answer."""
-
-    draw: bytes  # sentences are drawn in the order of these bytes
-    url: str
-    at: int  # its place in the page, in characters
-    published: datetime
-    passage: Passage
 
 
 class Cloze(NamedTuple):
@@ -106,8 +77,7 @@ class Cloze(NamedTuple):
     @property
     def statement(self) -> str:
         """The rewritten sentence with a sentinel for the answer."""
-        sentence, answer, start, *_ = self.passage
-        return f"{sentence[:start]}{SENTINEL}{sentence[start + len(answer) :]}"
+        return self.passage.statement
 
 
 def easy(
@@ -121,8 +91,8 @@ def easy(
     """Return the configs newlama-easy, with its small parts, and newquestions-easy of news rows.
 
     News rows have id, url, title, text and published. newlama-easy and newquestions-easy have the same rows: a cloze
-    and its question. newlama-easy-small has those of the pages of recentnews-small, and its parts p1 and p2 those of
-    the two phases. ``rows`` is read once, when the first config is read. At most ``options.sentences`` sentences are
+    and its question. newlama-easy-small has the rows from the pages of recentnews-small; its parts split them by
+    phase. ``rows`` is read once, when the first config is read. At most ``options.sentences`` sentences are
     in memory, and the order of the rows does not matter. ``inputs`` are the files of the rows. ``past`` are files of
     an older corpus, whose sentences are left out; its index is kept in ``work``. Raises InputError if a pipeline or
     model of the options, or the corpus, is missing.
@@ -133,7 +103,7 @@ def easy(
     }
     recorded["spans"] = {"name": "rules" if options.spans == RULES else "spacy", "revision": find.key}
     if past:
-        with build_index(past, work / "past") as index:
+        with build_index(past, work / "past", options.language) as index:
             recorded["past"] = {key: index.about[key] for key in ("inputs", "documents", "passages")}
     made = _Work(rows, options, find, open_model, past, work)
     common: dict[str, Any] = {
@@ -142,6 +112,7 @@ def easy(
         "source": "news pages; their texts belong to their publishers",
         "inputs": list(inputs),
         "options": recorded,
+        "language": options.language,
     }
     return [
         Config(name=name, splits={"test": made.rows(name)}, about=about, counts=made.counts[name], **common)
@@ -180,8 +151,8 @@ class _Work:
             counts = Counts()
             candidates = draw_sentences(self._rows, self._options, self._find, counts)
             if self._past:
-                with build_index(self._past, self._work / "past") as index:
-                    candidates = _new(candidates, index, counts)
+                with build_index(self._past, self._work / "past", self._options.language) as index:
+                    candidates = _new(candidates, index, self._options.language, counts)
             self._found = make_clozes(candidates, self._options, counts, self._open_model)
             for each in self.counts.values():
                 each.read, each.dropped = counts.read, dict(counts.dropped)
@@ -189,37 +160,13 @@ class _Work:
         return self._found
 
 
-def draw_sentences(rows: Iterable[Row], options: EasyOptions, find: Find, counts: Counts) -> list[Drawn]:
-    """Return usable sentences, each with one answer, in the order of publishing.
-
-    The seed draws ``options.per_page`` of each page, and ``options.sentences`` of these. ``counts`` counts all
-    sentences, and the dropped ones by reason.
-    """
-    heap: list[tuple[int, str, int, Drawn]] = []  # the last one in the order of the seed is on top
-    pages = 0
-    for row in rows:
-        pages += 1
-        of_page = sorted(_of_page(row, options, find, counts), key=attrgetter("draw", "at"))
-        for _ in of_page[options.per_page :]:
-            counts.drop("more of its page than wanted")
-        for one in of_page[: options.per_page]:
-            entry = (-int.from_bytes(one.draw, "big"), one.url, one.at, one)
-            if len(heap) < options.sentences:
-                heapq.heappush(heap, entry)
-            else:
-                heapq.heappushpop(heap, entry)
-                counts.drop("not drawn: more sentences than wanted")
-    counts.more["pages"] = pages
-    return sorted((entry[-1] for entry in heap), key=lambda one: (one.published, one.url, one.at))
-
-
-def _new(candidates: Sequence[Drawn], past: CorpusIndex, counts: Counts) -> list[Drawn]:
+def _new(candidates: Sequence[Drawn], past: CorpusIndex, language: str, counts: Counts) -> list[Drawn]:
     """Return the sentences that an older corpus does not have, in any typography."""
     new = []
     for one in candidates:
         sentence = one.passage.sentence
         passages = past.search(sentence, "", _PASSAGES)
-        known = {folded_key(text) for passage in passages for text in split_sentences(passage.text, "en")}
+        known = {folded_key(text) for passage in passages for text in split_sentences(passage.text, language)}
         if folded_key(sentence) in known:
             counts.drop("a sentence of the past")
         else:
@@ -227,77 +174,7 @@ def _new(candidates: Sequence[Drawn], past: CorpusIndex, counts: Counts) -> list
     return new
 
 
-_QUOTE = regex.compile(r"[\"“”„«»]|(?:^|\s)['‘](?!\d0s)|[\p{L}.,!?]['’](?=\s[^\p{Ll}]|$)(?<!s['’])")
-_STRANGE = regex.compile(r"https?:|www\.|[@#|<>{}\[\]\\=_^~\x00-\x1f\x7f\ufffd\p{Cs}]|\.\.\.|…")
-_CUT = regex.compile(
-    r"\b(?:Jan|Feb|Mar|Apr|Aug|Sept?|Oct|Nov|Dec|No|vs|Mr|Mrs|Ms|Dr|St|Gen|Sen|Rep|Gov|Lt|Col|Sgt|Capt|Prof|\p{Lu})\.$"
-)
 _NAME_OR_NUMBER = regex.compile(r"[\p{L}\p{M}\p{N}]+")
-_LIST = regex.compile(r"[:;•*]|^\p{Lu}+ ?[-–—]| - ")
-
-
-def _of_page(row: Row, options: EasyOptions, find: Find, counts: Counts) -> Iterator[Drawn]:
-    """Yield the usable sentences of a page, each with one answer drawn by the seed."""
-    text, title, url = (str(row[column] or "") for column in ("text", "title", "url"))
-    published: datetime | None = row["published"]
-    if published is not None and published.tzinfo is None:
-        published = published.replace(tzinfo=UTC)
-    spans = list(find(text))
-    for start, limit in pairwise([0, *sentence_starts(text), len(text)]):
-        sentence = text[start:limit].strip()
-        if not sentence:
-            continue
-        counts.read += 1
-        if published is None:
-            counts.drop("page without a date")
-            continue
-        if reason := _reason_to_drop(sentence, options):
-            counts.drop(reason)
-            continue
-        start = text.index(sentence, start)
-        end = start + len(sentence)
-        of_sentence = spans[bisect_left(spans, (start, 0)) : bisect_left(spans, (end, 0))]
-        inside = [(a - start, b - start) for a, b in of_sentence if b <= end]
-        usable = [(a, b) for a, b in inside if _is_whole_word(sentence, a, b)]
-        usable = [(a, b) for a, b in usable if occurrences(sentence[a:b], sentence) == 1]
-        if not usable:
-            reason = "no name or date that stands once, as a word of its own"
-            counts.drop(reason if inside else "no name or date")
-            continue
-        before = text[max(0, start - _CONTEXT) : start]
-        passages = [Passage(sentence, sentence[a:b], a, title, before, published) for a, b in usable]
-        key = hashlib.blake2b(f"{url}\0{sentence}".encode("utf-8", "surrogatepass"), key=b"%d" % options.seed).digest()
-        chosen = passages[int.from_bytes(key[16:24], "big") % len(passages)]
-        yield Drawn(key[:16], url, start, published, chosen)
-
-
-def _reason_to_drop(sentence: str, options: EasyOptions) -> str | None:
-    """Return why the form of a sentence makes it unusable; None if it is usable."""
-    words = sentence.split()
-    if len(words) < options.least_words:
-        return "too short"
-    if len(words) > options.most_words or len(sentence) > _CHARACTERS * options.most_words:
-        return "too long"
-    if _STRANGE.search(sentence):
-        return "holds an address, a mark-up or control character, or an ellipsis"
-    if _QUOTE.search(sentence):
-        return "holds a quotation"
-    if sentence_starts(sentence):
-        return "is more than one sentence"
-    if not sentence.endswith("."):
-        return "does not end with a full stop"
-    if _CUT.search(sentence):
-        return "ends with an abbreviation: cut in its middle"
-    if not sentence[:1].isupper():
-        return "does not begin with a capital letter"
-    if _LIST.search(sentence) or sentence.count("(") != sentence.count(")"):
-        return "is a list or a caption by its marks"
-    return None
-
-
-def _is_whole_word(sentence: str, start: int, end: int) -> bool:
-    """Tell whether a span is a whole word, unlike "AI" in "AI-powered"."""
-    return sentence[start - 1 : start] not in ("-", "–", "/", "&") and not regex.match(r"[-–/&]", sentence[end:])
 
 
 def make_clozes(
@@ -318,14 +195,14 @@ def make_clozes(
         else:
             clear.append((one, text))
     there, back = open_model(options.there), open_model(options.back)
-    paraphrased = back_translate([text for _, text in clear], there, back)
+    paraphrased = back_translate([text for _, text in clear], there, back, options.language)
     del there, back
     found: list[tuple[Drawn, Passage]] = []
     for (one, before), text in zip(clear, paraphrased, strict=True):
         answer = one.passage.answer
         if text is None:
             counts.drop("not translated")
-        elif (reason := _lost(text, answer, "back-translation")) or (reason := _reason_to_drop(text, options)):
+        elif (reason := _lost(text, answer, "back-translation")) or (reason := reason_to_drop(text, options)):
             counts.drop(reason)
         elif _invented(text, before) or _invented(before, text):
             counts.drop("other names or numbers after back-translation")
@@ -338,7 +215,7 @@ def make_clozes(
             counts.drop("no question")
         elif occurs(passage.answer, question):
             counts.drop("the question holds the answer")
-        elif _STRANGE.search(question):
+        elif STRANGE.search(question):
             counts.drop("the question holds an address, a mark-up or control character")
         elif (cloze := Cloze(one, passage, question)).statement in clozes:
             counts.drop("the same cloze as another sentence's")

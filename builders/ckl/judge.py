@@ -68,7 +68,8 @@ def judge(review: Path, model: TextModel | None = None) -> Path:
                 )
         rights, sizes = zip(*controls.values(), strict=True) if controls else ((), ())
         score = round(sum(rights) / sum(sizes), 4) if controls else None
-        decide = _decide_by_rules if judge is None else judge.decide
+        language = str(manifest.options.get("language", "en"))
+        decide = (lambda batch: _decide_by_rules(batch, language)) if judge is None else judge.decide
         lines = _lines(begun)
         left = iter(read_candidates(review)[len(lines) :])
         with (
@@ -101,7 +102,7 @@ def _lines(begun: Path) -> list[bytes]:
     return [line.rstrip(b"\n") for line in lines]
 
 
-def _decide_by_rules(candidates: Sequence[Candidate]) -> list[Decision]:
+def _decide_by_rules(candidates: Sequence[Candidate], language: str) -> list[Decision]:
     """Decide by comparing words: this needs no model and gives the same on every machine, but understands nothing.
 
     The question counts as valid if it ends with a question mark, and the answer as right if the sentence has it. The
@@ -110,19 +111,19 @@ def _decide_by_rules(candidates: Sequence[Candidate]) -> list[Decision]:
     if a sentence is the statement with another answer. If no rule finds an answer of the past, the candidate stays
     undecided: the past may have said it in other words.
     """
-    return [_decision_by_rules(candidate) for candidate in candidates]
+    return [_decision_by_rules(candidate, language) for candidate in candidates]
 
 
-def _decision_by_rules(candidate: Candidate) -> Decision:
+def _decision_by_rules(candidate: Candidate, language: str) -> Decision:
     if not candidate.question.endswith("?"):
         return Decision(candidate.id, valid=False, note="no question mark at the end")
     if not occurs(candidate.answer, candidate.sentence):
         return Decision(candidate.id, valid=True, answer_right=False)
     for passage in candidate.past_evidence:
-        if _says(candidate, passage):
+        if _says(candidate, passage, language):
             return Decision(candidate.id, valid=True, answer_right=True, past="same", old_evidence=passage.id)
     for passage in candidate.past_evidence:
-        for sentence in split_sentences(passage.text, "en"):
+        for sentence in split_sentences(passage.text, language):
             other = _filling(candidate.statement, sentence)
             if other and _alike(other, candidate.answer):
                 return Decision(candidate.id, True, True, "same", old_evidence=passage.id)
@@ -131,12 +132,12 @@ def _decision_by_rules(candidate: Candidate) -> Decision:
     return Decision(candidate.id, valid=None, note="past: nothing found")
 
 
-def _says(candidate: Candidate, passage: Past) -> bool:
+def _says(candidate: Candidate, passage: Past, language: str) -> bool:
     """Tell whether two neighbouring sentences of a passage state the candidate's fact."""
     words = candidate.statement.replace(SENTINEL, "").split()
     names = {normalize(word) for word in words[1:] if word[0].isupper() or word[0].isdigit()}
     wanted = {*map(normalize, words)} - {""}
-    for before, sentence in pairwise(["", *split_sentences(passage.text, "en")]):
+    for before, sentence in pairwise(["", *split_sentences(passage.text, language)]):
         text = f"{before} {sentence}"
         found = set(normalize(text).split())
         if occurs(candidate.answer, text) and names <= found | {""} and 3 * len(wanted & found) >= 2 * len(wanted):

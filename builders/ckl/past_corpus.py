@@ -16,7 +16,7 @@ SMALL_SHARE = 0.1  # of the documents, as in recentnews-small
 def past_corpus(paths: Sequence[Path], seed: int = 0) -> list[Config]:
     """Return the configs ``wikipedia`` and ``wikipedia-small`` of a corpus, in the formats of ``build_index``.
 
-    The small one is a tenth of the documents, drawn by a hash of their ids. Raises InputError if there are no files,
+    The small one is a tenth of the documents, drawn by a hash of their ids. Raises InputError if files are missing,
     and, when the rows are read, if a file is damaged.
     """
     files = corpus_files(paths)
@@ -42,18 +42,23 @@ def past_corpus(paths: Sequence[Path], seed: int = 0) -> list[Config]:
 def _rows(files: Sequence[Path], share: float, seed: int, counts: Counts) -> Iterator[Row]:
     ids: dict[str, int] = {}
     for file in files:
-        for id, title, pieces in read_documents(file):
+        for id, title, text in read_documents(file):
             counts.read += 1
             draw = hashlib.blake2b(id.encode(), digest_size=8, key=b"%d" % seed).digest()
             if int.from_bytes(draw, "little") >= share * 2**64:
                 counts.drop("not drawn")
                 continue
-            text = "".join(pieces).strip()
-            if not text:
+            if not text.strip():
                 counts.drop("no text")
                 continue
             counts.kept += 1
             url = id if id.startswith(("https://", "http://")) else None
-            yield {"id": unique_id(id, ids), "url": url, "title": title or None, "text": text, "published": None}
+            yield {
+                "id": unique_id(id, ids),
+                "url": url,
+                "title": title or None,
+                "text": text.strip(),
+                "published": None,
+            }
     if not counts.kept and share == 1:
         raise InputError(f"{files[0]}: no text in this corpus ({counts.read:,} documents)")

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import regex
 
 from temporalwiki.base.normalization import normalize
+from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import TextModel
 
 _MARKS = ("<hl>", "[HL]")  # around the answer, where a model was trained with them
@@ -27,6 +28,11 @@ class Passage(NamedTuple):
     title: str = ""
     context: str = ""  # the text before the sentence
     published: datetime | None = None
+
+    @property
+    def statement(self) -> str:
+        """The sentence with a sentinel for the answer."""
+        return f"{self.sentence[: self.start]}{SENTINEL}{self.sentence[self.start + len(self.answer) :]}"
 
 
 def occurs(answer: str, text: str) -> bool:
@@ -70,7 +76,7 @@ def _prompt(item: Passage, model: TextModel) -> str:
     before = f"Text: {' '.join(item.context[-_CONTEXT:].split())}\n" if item.context else ""
     return (
         f"Write one question that is answered by {answer!r} according to the sentence below. The question must be "
-        "understandable without the sentence and must not contain the answer.\n"
+        "understandable without the sentence, be in its language, and must not contain the answer.\n"
         f"{before}Sentence: {sentence}\nQuestion:"
     )
 

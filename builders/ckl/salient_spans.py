@@ -290,11 +290,6 @@ def finder(spans: str = RULES) -> Find:
     return Rules() if spans == RULES else Pipeline(spans)
 
 
-def find_spans(text: str) -> list[Span]:
-    """Return the names and dates that the rules find in a text, in order."""
-    return Rules()(text)
-
-
 # Windows
 
 

@@ -168,7 +168,7 @@ def sentences(text: str) -> None:
 
 WAYS: dict[str, Callable[[str], object]] = {
     "sentence split": sentences,
-    "salient spans": lambda text: salient_spans.find_spans(text[:200_000]),
+    "salient spans": lambda text: salient_spans.Rules()(text[:200_000]),
     "an answer's end": lambda text: (answer(text), ended(text)),
     "exact match and F1": lambda text: (exact_match(text[:100_000], [text[:100_000]]), f1(text[:50_000], ["a b"])),
     "the search for a label": lambda text: (says(text, text[: len(text) // 2]), says(text, text[:250])),

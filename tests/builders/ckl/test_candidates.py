@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.normalization import normalize
-from temporalwiki.builders.ckl import question_generation
+from temporalwiki.builders.ckl import candidates as module
 from temporalwiki.builders.ckl.candidates import CandidateOptions, read_candidates, read_review, write_candidates
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.label_studio import Candidate
+from temporalwiki.builders.ckl.question_generation import Passage
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import OpenModel
 from temporalwiki.eval_harness.cached_model import CachedModel
@@ -41,15 +41,15 @@ def past(tmp_path_factory: pytest.TempPathFactory) -> CorpusIndex:
 
 
 @pytest.fixture
-def asks_all(monkeypatch: pytest.MonkeyPatch) -> list[question_generation.Passage]:
+def asks_all(monkeypatch: pytest.MonkeyPatch) -> list[Passage]:
     """Replace the model by a question for every span; collect the passages."""
-    asked: list[question_generation.Passage] = []
+    asked: list[Passage] = []
 
-    def questions(items: Sequence[question_generation.Passage], model: object) -> list[str | None]:
+    def questions(items: Sequence[Passage], model: object) -> list[str | None]:
         asked.extend(items)
         return [f"Which word is at {item.start} in {len(item.sentence)} letters?" for item in items]
 
-    monkeypatch.setattr(question_generation, "questions", questions)
+    monkeypatch.setattr(module, "questions", questions)
     return asked
 
 
@@ -65,16 +65,16 @@ def made(
 
 
 def test_a_candidate_has_all_that_it_takes_to_decide(tmp_path: Path, past: CorpusIndex) -> None:
-    text = "It was a long day.\n\nBo Lind defeated  Anna Weber in the\tvote for mayor of Easton. Few came."
-    question = "Who defeated Anna Weber in the vote for mayor of Easton?"
+    text = "It was a long day.\n\nBo Lind won the vote for mayor and thanked all voters. Few came."
+    question = "Who won the vote for mayor of Easton?"
     (one,) = made([page(text)], past, tmp_path / "r", lambda name: always(question))
     (passage,) = one.past_evidence
     assert one == Candidate(
         id=one.id,
         question=question,
         answer="Bo Lind",
-        statement=f"{SENTINEL} defeated Anna Weber in the vote for mayor of Easton.",
-        sentence="Bo Lind defeated Anna Weber in the vote for mayor of Easton.",
+        statement=f"{SENTINEL} won the vote for mayor and thanked all voters.",
+        sentence="Bo Lind won the vote for mayor and thanked all voters.",
         title="News of the day",
         url="https://news.example/1",
         published=DAY,
@@ -83,45 +83,9 @@ def test_a_candidate_has_all_that_it_takes_to_decide(tmp_path: Path, past: Corpu
     )
     assert (passage.title, passage.text) == ("Easton", "Anna Weber is the mayor of Easton since 1961.")
     about = read_review(tmp_path / "r")
-    assert msgspec.to_builtins(about.counts) == {"read": 3, "kept": 1, "dropped": {"the answer in the question": 2}}
+    assert msgspec.to_builtins(about.counts) == {"read": 3, "kept": 1, "dropped": {"too short": 2}}
     assert about.past["passages"] == 1
     assert (tmp_path / "r" / "annotations").is_dir()
-
-
-def test_a_question_model_sees_the_text_before(
-    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
-) -> None:
-    made([page("One came early.  In Easton the vote was long and quiet.")], past, tmp_path / "r")
-    assert asks_all == [
-        question_generation.Passage(
-            "In Easton the vote was long and quiet.", "Easton", 3, "News of the day", "One came early.  ", DAY
-        )
-    ]
-
-
-# A sentence with a name or date, and the reason to drop it
-UNFIT = {
-    "short": ("They came to Easton today.", "a sentence of less than 6 or more than 60 words"),
-    "long": ("They came to Easton " + "and more " * 30 + ".", "a sentence of less than 6 or more than 60 words"),
-    "twice": ("They left Easton today and came to Easton again.", "the answer more than once in the sentence"),
-    "in a compound": (
-        "They left Easton today in an Easton-made car again.",
-        "the answer more than once in the sentence",
-    ),
-    "a sentinel": ("They came to Easton by <extra_id_1> and by train.", "a sentinel in the sentence"),
-    "half a quotation": ('They came to Easton by train," said a man.', "a part of a quotation"),
-    "half a curly one": ("They came to Easton “by train, said a man.", "a part of a quotation"),
-}
-
-
-@pytest.mark.parametrize(("text", "reason"), UNFIT.values(), ids=UNFIT)
-def test_what_nothing_is_asked_about_is_counted(
-    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage], text: str, reason: str
-) -> None:
-    rows = [page(text), page("On most days they go to Weston by train.")]
-    assert [one.answer for one in made(rows, past, tmp_path / "r")] == ["Weston"]
-    dropped = read_review(tmp_path / "r").counts.dropped
-    assert list(dropped) == [reason]
 
 
 def test_a_question_that_tells_the_answer_or_was_asked_is_left_out(
@@ -130,12 +94,12 @@ def test_a_question_that_tells_the_answer_or_was_asked_is_left_out(
     said = {"Easton": "Is it easton?", "Weston": "Where do they go?", "Norton": "Where  do they GO?", "Upton": None}
     said |= {"Sutton": "What else?"}
 
-    def questions(items: Sequence[question_generation.Passage], model: object) -> list[str | None]:
+    def questions(items: Sequence[Passage], model: object) -> list[str | None]:
         return [said[item.answer] for item in items]
 
-    monkeypatch.setattr(question_generation, "questions", questions)
-    rows = [page(f"On most days they go to {name} by train.", f"https://news.example/{name}") for name in said]
-    assert [one.answer for one in made(rows, past, tmp_path / "r")] == ["Weston", "Sutton"]
+    monkeypatch.setattr(module, "questions", questions)
+    rows = [page(f"On most days they go to {name} by the train.", f"https://news.example/{name}") for name in said]
+    assert [one.answer for one in made(rows, past, tmp_path / "r")] == ["Norton", "Sutton"]
     assert msgspec.to_builtins(read_review(tmp_path / "r").counts) == {
         "read": 5,
         "kept": 2,
@@ -147,31 +111,24 @@ TOWNS = ["Easton", "Weston", "Norton", "Sutton", "Upton", "Aston", "Boston", "Pr
 
 
 @pytest.mark.parametrize("per_page", [1, 3, 100])
-def test_one_candidate_per_sentence_and_a_limit_per_page(
-    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage], per_page: int
-) -> None:
-    text = " ".join(
-        f"On {n} May 2020 they went {'far ' * n}from {town} to Leeds by train." for n, town in enumerate(TOWNS, 1)
-    )
+def test_a_limit_per_page(tmp_path: Path, past: CorpusIndex, asks_all: list[Passage], per_page: int) -> None:
+    text = " ".join(f"On {n} May 2020 they went {'far ' * n}from {town} by train." for n, town in enumerate(TOWNS, 1))
     found = made([page(text)], past, tmp_path / "r", per_page=per_page)
     assert len(found) == min(per_page, len(TOWNS))
     assert len({one.sentence for one in found}) == len(found)
-    for one in found:
-        assert one.statement.replace(SENTINEL, one.answer) == one.sentence
-        assert one.statement.count(SENTINEL) == 1
-        assert normalize(one.answer) not in normalize(one.statement.replace(SENTINEL, ""))
+    assert all(one.statement.replace(SENTINEL, one.answer) == one.sentence for one in found)
     counts = read_review(tmp_path / "r").counts
-    assert counts.read == counts.kept + sum(counts.dropped.values()) == 3 * len(TOWNS)
+    assert counts.read == counts.kept + sum(counts.dropped.values()) == len(TOWNS)
 
 
-def test_the_seed_draws(tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]) -> None:
+def test_the_seed_draws(tmp_path: Path, past: CorpusIndex, asks_all: list[Passage]) -> None:
     text = " ".join(f"They came {'far ' * n}from {town} by train on that day." for n, town in enumerate(TOWNS))
     drawn = [made([page(text)], past, tmp_path / "r", per_page=1, seed=seed)[0].answer for seed in range(9)]
     assert set(drawn) > {drawn[0]}
 
 
 def test_the_same_bytes_whatever_the_order_of_other_pages(
-    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
+    tmp_path: Path, past: CorpusIndex, asks_all: list[Passage]
 ) -> None:
     rows = [page(f"They went {'far ' * n}from {town} by train on Sunday.", f"u{n}") for n, town in enumerate(TOWNS)]
     lines = []
@@ -185,15 +142,13 @@ HOSTILE = ["</script>", "=cmd()", "a|b", "🙂", "\u0000", "\ud800", "{{x}}", "-
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_hostile_pages_are_text(
-    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage], hostile: str
+def test_hostile_titles_and_addresses_are_text(
+    tmp_path: Path, past: CorpusIndex, asks_all: list[Passage], hostile: str
 ) -> None:
-    rows = [page(f"They came {hostile} to Easton by train on that day.", f"u{hostile}", hostile)]
+    rows = [page("They came by the train to Easton on that day.", f"u{hostile}", hostile)]
     (one,) = made(rows, past, tmp_path / "r")
-    shown = "?" if hostile == "\ud800" else hostile.replace("\0", " ")
-    assert one.title == shown
+    assert one.title == ("?" if hostile == "\ud800" else hostile.replace("\0", " "))
     assert one.answer == "Easton"
-    assert " ".join(shown.split()) in one.statement
     assert len((tmp_path / "r" / "tasks.json").read_text("utf-8").split("\n")) == 4  # [, the task, ], nothing
 
 
@@ -201,10 +156,12 @@ def test_hostile_pages_are_text(
 
 
 def test_answers_known_to_the_model_of_the_past_are_dropped(
-    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
+    tmp_path: Path, past: CorpusIndex, asks_all: list[Passage]
 ) -> None:
     model = ScriptedModel(lambda prompts, what: ["the  easton.", "Norton", None], "past")
-    rows = [page(f"They came{' far' * n} to {town} by train again.", f"u{n}") for n, town in enumerate(TOWNS[:3])]
+    rows = [
+        page(f"They came{' far' * n} to {town} by the train again today.", f"u{n}") for n, town in enumerate(TOWNS[:3])
+    ]
     found = made(rows, past, tmp_path / "r", lambda reference: model, answer_model="past")
     assert [(one.answer, one.prediction) for one in found] == [("Weston", "Norton"), ("Norton", None)]
     about = read_review(tmp_path / "r")
@@ -212,12 +169,10 @@ def test_answers_known_to_the_model_of_the_past_are_dropped(
     assert about.options["answer_model"] == {"name": "past", "revision": "1"}
 
 
-def test_a_model_is_asked_as_in_the_evaluation(
-    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
-) -> None:
+def test_a_model_is_asked_as_in_the_evaluation(tmp_path: Path, past: CorpusIndex, asks_all: list[Passage]) -> None:
     folder = tiny_models.save("gpt2", tmp_path / "gpt2")
     (one,) = made(
-        [page("They came to Easton by train again.")],
+        [page("They came to Easton by the train again today.")],
         past,
         tmp_path / "r",
         open_model,
@@ -233,16 +188,16 @@ def test_a_model_is_asked_as_in_the_evaluation(
 
 
 def test_decisions_are_never_left_without_their_candidates(
-    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
+    tmp_path: Path, past: CorpusIndex, asks_all: list[Passage]
 ) -> None:
-    rows = [page("They came to Easton by train again.")]
+    rows = [page("They came to Easton by the train again today.")]
     review = tmp_path / "r"
     made(rows, past, review)
     before = (review / "tasks.json").read_bytes()
     (review / "annotations" / "ann.json").write_text("")
     made(rows, past, review)  # the same
     with pytest.raises(InputError, match=r"ann\.json: has decisions on other candidates"):
-        made([page("They came to Weston by train again.")], past, review)
+        made([page("They came to Weston by the train again today.")], past, review)
     assert (review / "tasks.json").read_bytes() == before
     assert read_review(review).counts.kept == 1
     assert {path.name for path in review.iterdir()} == {
@@ -254,9 +209,9 @@ def test_decisions_are_never_left_without_their_candidates(
 
 
 def test_the_same_candidates_are_the_same_after_a_kill_between_the_files(
-    tmp_path: Path, past: CorpusIndex, asks_all: list[question_generation.Passage]
+    tmp_path: Path, past: CorpusIndex, asks_all: list[Passage]
 ) -> None:
-    rows, review = [page("They came to Easton by train again.")], tmp_path / "r"
+    rows, review = [page("They came to Easton by the train again today.")], tmp_path / "r"
     made(rows, past, review)
     whole = (review / "review.json").read_bytes()
     (review / "annotations" / "ann.json").write_text("")
@@ -268,11 +223,11 @@ def test_the_same_candidates_are_the_same_after_a_kill_between_the_files(
         assert (review / "review.json").read_bytes() == whole
         (review / "review.json").write_bytes(left or b"")
         with pytest.raises(InputError, match=r"ann\.json: has decisions on other candidates"):
-            made([page("They came to Weston by train again.")], past, review)
+            made([page("They came to Weston by the train again today.")], past, review)
 
 
 def test_nothing_to_ask_is_an_error_that_says_why(tmp_path: Path, past: CorpusIndex) -> None:
-    with pytest.raises(InputError, match=r"no candidates in 1 names and dates: 1 a sentence of less than 6"):
+    with pytest.raises(InputError, match="no candidates in 1 sentences: 1 too short"):
         made([page("In Easton.")], past, tmp_path / "r")
     assert not (tmp_path / "r" / "tasks.json").exists()
 
@@ -301,17 +256,17 @@ SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
 def test_a_review_that_is_not_as_it_was_written(
     tmp_path: Path,
     past: CorpusIndex,
-    asks_all: list[question_generation.Passage],
+    asks_all: list[Passage],
     spoil: Callable[[Path], None],
     says: str,
 ) -> None:
-    made([page("They came to Easton by train again.")], past, tmp_path / "r")
+    made([page("They came to Easton by the train again today.")], past, tmp_path / "r")
     spoil(tmp_path / "r")
     with pytest.raises(InputError, match=says):
         read_review(tmp_path / "r")
 
 
-@pytest.mark.parametrize("wrong", [{"per_page": 0}, {"passages": 0}])
+@pytest.mark.parametrize("wrong", [{"per_page": 0}, {"passages": 0}, {"least_words": 0}])
 def test_wrong_options(wrong: dict[str, int]) -> None:
     with pytest.raises(UsageError):
         CandidateOptions(**wrong)  # type: ignore[arg-type]

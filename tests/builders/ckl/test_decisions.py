@@ -95,7 +95,7 @@ VOTES: dict[str, tuple[list[Decision], int, Any]] = {
     "a statement that says nothing": (
         [none(statement="the <extra_id_0>.")],
         1,
-        "nothing in the statement beside the blank",
+        "nothing in the statement except the blank",
     ),
     "a question that asks nothing": ([none(question=" ? ")], 1, "no question, or a sentinel in it"),
     "a question with a blank": ([none(question="Who <extra_id_0>?")], 1, "no question, or a sentinel in it"),
@@ -298,12 +298,12 @@ def review(tmp_path: Path) -> Path:
     """Three candidates: Bo Lind, Carl Ohm and Dora Pym."""
     (tmp_path / "old.jsonl").write_text(json.dumps({"text": OLD.text}))
     text = " ".join(
-        f"Today {name} defeated Anna Weber in the vote for mayor of {town}."
-        for name, town in {"Bo Lind": "Easton", "Carl Ohm": "Weston", "Dora Pym": "Norton"}.items()
-    ).replace("Today ", "")
+        f"{name} won the vote for the {place} seat of the council."
+        for name, place in {"Bo Lind": "first", "Carl Ohm": "second", "Dora Pym": "third"}.items()
+    )
     row = {"url": "https://news.example/1", "title": "News", "text": text, "published": DAY}
     index = build_index([tmp_path / "old.jsonl"], tmp_path)
-    model = faithful(asks=lambda answer: answer.endswith(("Lind", "Ohm", "Pym")))
+    model = faithful()
     write_candidates([row], index, tmp_path / "r", CandidateOptions(), open_model=lambda name: model)
     return tmp_path / "r"
 

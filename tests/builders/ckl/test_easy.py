@@ -208,6 +208,21 @@ def test_sentences_of_the_past_are_left_out(tmp_path: Path, past: str, number: i
     assert clozes.options["past"]["documents"] == 1
 
 
+def test_news_in_another_language() -> None:
+    """From German, models translate to English and back; in all steps they are told to keep the language."""
+    model = faithful()
+    text = "Gestern hat Anna Weber nach langem Streit dort endlich geredet."
+    clozes, _, rows, _ = both(page(text), open_model=lambda name: model, language="de")
+    assert clozes.language == "de"
+    assert [row["answers"] for row in rows] == [["Anna Weber"]]
+    there, back, asked = (next(prompt for prompt in model.prompts if words in prompt) for words in (
+        "Translate this sentence to English.", "Translate this sentence to the language with the ISO 639-1 code 'de'.",
+        "Write one question",
+    ))  # fmt: skip
+    assert text in there and text in back
+    assert "be in its language" in asked
+
+
 def test_the_same_cloze_twice() -> None:
     clozes, _, rows, _ = both(page(PLAIN, "https://example.org/a"), page(PLAIN, "https://example.org/a"))
     assert len(rows) == 1

@@ -74,7 +74,7 @@ RULES = {
 
 @pytest.mark.parametrize(("given_one", "decision"), RULES.values(), ids=RULES)
 def test_rules(given_one: Candidate, decision: Decision) -> None:
-    assert module._decide_by_rules([given_one]) == [decision]
+    assert module._decide_by_rules([given_one], "en") == [decision]
 
 
 WORDS = st.lists(st.sampled_from(["mayor", "is", "(Easton)", "the", "1961", "–"]), min_size=1, max_size=5).map(
@@ -179,14 +179,14 @@ def test_a_model_answers_control_questions(
 def review(tmp_path: Path) -> Path:
     """Twelve candidates; the past knows the same about one, and another answer about another."""
     letters = "ABCDEFGHIJKL"
-    before = {"Bea Bond": "Btown", "Eva Pym": "Ctown"}
-    old = " ".join(f"{name} defeated Anna Weber in the vote for mayor of {town}." for name, town in before.items())
+    won = "won the vote for the {} seat of the council."
+    old = f"Boa Bond {won.format('bth')} Eva Pym {won.format('cth')}"
     (tmp_path / "old.jsonl").write_text(json.dumps({"text": old}))
-    text = " ".join(f"B{x.lower()}a Bond defeated Anna Weber in the vote for mayor of {x}town." for x in letters)
-    text = text.replace("Bba Bond", "Bea Bond")
+    text = " ".join(f"B{x.lower()}a Bond {won.format(f'{x.lower()}th')}" for x in letters)
+    text = text.replace("Bba Bond", "Boa Bond")
     row = {"url": "u", "title": "News", "text": text, "published": DAY}
     index = build_index([tmp_path / "old.jsonl"], tmp_path)
-    model = faithful(asks=lambda answer: answer.endswith("Bond"))
+    model = faithful()
     write_candidates([row], index, tmp_path / "r", CandidateOptions(per_page=12), open_model=lambda name: model)
     return tmp_path / "r"
 
@@ -197,7 +197,7 @@ def test_from_candidates_to_rows(review: Path) -> None:
     updated, new = configs_from_decisions(review)
     (row,) = updated.splits["test"]
     assert (row["answers"], row["old_answers"]) == (["Bca Bond"], ["Eva Pym"])
-    assert row["old_evidence"] == "Eva Pym defeated Anna Weber in the vote for mayor of Ctown."
+    assert row["old_evidence"] == "Eva Pym won the vote for the cth seat of the council."
     assert list(new.splits["test"]) == []
     assert updated.counts.dropped == {"nobody decided": 10, "no news: the past has the same answer": 1}
 
@@ -208,11 +208,11 @@ def test_a_judge_goes_on_where_it_was_killed(review: Path, monkeypatch: pytest.M
     whole = judge(review).read_bytes()
     asked: list[str] = []
 
-    def decide(candidates: Sequence[Candidate]) -> list[Decision]:
+    def decide(candidates: Sequence[Candidate], language: str) -> list[Decision]:
         if len(asked) == 6:
             raise KeyboardInterrupt
         asked.extend(one.id for one in candidates)
-        return by_rules(candidates)
+        return by_rules(candidates, language)
 
     monkeypatch.setattr(module, "_AT_ONCE", 3)
     for cut in (0, 1, 400):  # bytes that never reached the disk
@@ -254,7 +254,7 @@ def test_label_studio_reads_the_decisions_as_predictions(review: Path) -> None:
             "old_evidence",
             "asked",
             "textarea",
-            {"text": ["Eva Pym defeated Anna Weber in the vote for mayor of Ctown."]},
+            {"text": ["Eva Pym won the vote for the cth seat of the council."]},
         ),
     ]
 
@@ -300,9 +300,9 @@ def test_real_news_and_a_real_past(shared_data: Path, tmp_path: Path) -> None:
         rows.append({"url": file.stem, "title": file.stem, "text": "\n\n".join(paragraphs), "published": DAY})
     older = (shared_data / "ud" / "en_ewt-ud-dev.conllu").read_text("utf-8").splitlines()
     sentences = (line.removeprefix("# text = ") for line in older if line.startswith("# text = "))
-    (tmp_path / "older.txt").write_text("\n".join(sentences), "utf-8")
+    (tmp_path / "older.jsonl").write_text(json.dumps({"text": "\n".join(sentences)}), "utf-8")
 
-    past = build_index([tmp_path / "older.txt"], tmp_path)
+    past = build_index([tmp_path / "older.jsonl"], tmp_path)
     about = write_candidates(rows, past, tmp_path / "r", CandidateOptions(), open_model=lambda name: faithful())
     judge(tmp_path / "r", ScriptedModel(agrees))
     _, new = configs_from_decisions(tmp_path / "r")

@@ -18,7 +18,6 @@ from temporalwiki.builders.ckl.salient_spans import (
     MaskedWindow,
     Pipeline,
     Rules,
-    find_spans,
     finder,
     masked,
     sentence_starts,
@@ -26,7 +25,7 @@ from temporalwiki.builders.ckl.salient_spans import (
 
 
 def found(text: str) -> list[str]:
-    return [text[start:end] for start, end in find_spans(text)]
+    return [text[start:end] for start, end in Rules()(text)]
 
 
 # Finding
@@ -101,7 +100,7 @@ HOSTILE = [
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([*HOSTILE, "Paris", " ", "the ", ". The ", "ſ", "ǅ", "İ", "🙂", "\0"])).map("".join))
 def test_whatever_the_text_spans_are_in_order_and_within_it(text: str) -> None:
-    spans = find_spans(text)
+    spans = Rules()(text)
     assert all(0 <= start < end <= len(text) for start, end in spans)
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
     assert all(text[start:end] == text[start:end].strip() for start, end in spans)
@@ -114,7 +113,7 @@ def test_the_rules_take_linear_time(piece: str) -> None:
         taken = []
         for _ in range(3):  # the fastest: what else the machine does only adds
             begun = time.process_time()
-            find_spans(text)
+            Rules()(text)
             taken.append(time.process_time() - begun)
         return min(taken)
 
