@@ -292,10 +292,10 @@ def test_real_pages_beside_their_gold(tmp_path: Path, shared_data: Path) -> None
         (precision, recall), gold_title, gold_date = max(scored, key=itemgetter(0))
         scores.append((precision, recall))
         published = datetime.datetime.fromisoformat(gold_date)
-        title, date = row["title"] == gold_title.strip(), row["published"] == published.replace(microsecond=0)
+        title, date = words(row["title"]) == words(gold_title), row["published"] == published.replace(microsecond=0)
         right_titles, right_dates = right_titles + title, right_dates + date
         print(f"{file.name:36} title {title!s:5} date {date!s:5} body precision {precision:.3f} recall {recall:.3f}")
-    assert right_titles >= 7  # the Los Angeles Times has another headline for its title
+    assert right_titles >= 7  # one of APNews's pages shows another headline than its metadata
     assert right_dates == 8
     assert min(precision for precision, _ in scores) > 0.9
     f1 = [2 * precision * recall / (precision + recall) for precision, recall in scores]
