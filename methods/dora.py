@@ -29,6 +29,7 @@ class DoRA(LoRA):
         """Add adapters, or continue to train the adapters of an earlier phase."""
         if isinstance(model, PeftModel):
             check_can_continue(model, dora=True)
+            self._check_target(model)
         else:
             model = self.adapted(unwrapped(model), phase.seed, use_dora=True)
         train_adapters(model)

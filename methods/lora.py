@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from transformers.pytorch_utils import Conv1D
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import read_json, write_json
-from temporalwiki.base.options import option
+from temporalwiki.base.options import did_you_mean, option
 from temporalwiki.methods.architecture import is_encoder_decoder, seeded, stack, train_only_decoder
 from temporalwiki.methods.checkpoint import split_revision
 from temporalwiki.methods.expansion import unwrapped
@@ -26,6 +27,8 @@ from temporalwiki.methods.method import Method, Model, Phase, StateDict
 # names of the query and value projections, after the number of their block
 _QUERY_VALUE = re.compile(r"\.\d+\.(?:.*\.)?(q_proj|v_proj|SelfAttention\.q|SelfAttention\.v|attn\.c_attn)$")
 _FUSED = "attn.c_attn"  # GPT-2 has query, key and value in one projection
+_ALL = "all-linear"
+_Linear = nn.Linear | Conv1D
 
 
 class PartlyTrained(nn.Linear):
@@ -61,6 +64,7 @@ class LoRA(Method):
     rank: int = option(4, "rank of the adapters of one phase")
     alpha: float = option(32.0, "adapters are scaled by alpha / rank; CKL's code uses 1")
     dropout: float = option(0.0, "dropout on the adapters' input")
+    target: tuple[str, ...] | None = option(None, f"layers to adapt: names, or {_ALL} (default: query and value)")
 
     def __post_init__(self) -> None:
         """Raise UsageError for a value out of range."""
@@ -74,36 +78,38 @@ class LoRA(Method):
             extend_adapters(model, 0, 0, phase.seed)
             return model
         check_can_continue(model, dora=False)
+        self._check_target(model)
         self._check_scale(model)
         train_adapters(model)
-        fused = adapters(model)[0].fan_in_fan_out
-        extend_adapters(model, lora_config(model).r, 2 * self.rank if fused else self.rank, phase.seed)
+        ranks = 2 * self.rank if is_fused(model) else self.rank
+        extend_adapters(model, lora_config(model).r, ranks, phase.seed)
         return model
 
     def adapted(self, model: PreTrainedModel, seed: int, **options: Any) -> PeftModel:
         """Return the model with new adapters of rank ``rank``, or twice that on a fused projection.
 
-        Raises InputError for a model without known query and value projections.
+        Raises InputError for a model without known query and value projections, and UsageError for an unknown target.
         """
-        targets = [
-            name
-            for name, module in stack(model).module.named_modules()
+        linear = {name: part for name, part in stack(model).module.named_modules() if isinstance(part, _Linear)}
+        if self.target is not None:
+            targets = self._named(linear)
+        else:
             # a c_attn that is not GPT-2's Conv1D is fused in another way
-            if _QUERY_VALUE.search(f".{name}") and (isinstance(module, Conv1D) or not name.endswith(_FUSED))
-        ]
+            found = [name for name in linear if _QUERY_VALUE.search(f".{name}")]
+            targets = [name for name in found if isinstance(linear[name], Conv1D) or not name.endswith(_FUSED)]
         if not targets:
             raise InputError(
-                f"{model.config.model_type}: no query and value projections of a known name; "
-                "lora and dora support GPT-2, T5 and models with q_proj and v_proj"
+                f"{model.config.model_type}: no query and value projections of a known name, as GPT-2, T5 and models "
+                f"with q_proj and v_proj have; name others with --target: {', '.join(_kinds(linear))}"
             )
-        fused = targets[0].endswith(_FUSED)
+        fused = all(name.endswith(_FUSED) and isinstance(linear[name], Conv1D) for name in targets)
         within = next(name for name, module in model.named_modules() if module is stack(model).module)
         config = LoraConfig(
             r=self.rank * 2 if fused else self.rank,
             lora_alpha=self.alpha * 2 if fused else self.alpha,
             lora_dropout=self.dropout,
             target_modules=[f"{within}.{name}" if within else name for name in targets],
-            fan_in_fan_out=fused,
+            fan_in_fan_out=isinstance(linear[targets[0]], Conv1D),
             modules_to_save=train_only_decoder(model) if is_encoder_decoder(model) else None,
             task_type="SEQ_2_SEQ_LM" if is_encoder_decoder(model) else "CAUSAL_LM",
             **options,
@@ -125,6 +131,29 @@ class LoRA(Method):
             config |= {"base_model_name_or_path": base, "revision": revision}
         write_json(path, config)
 
+    def _named(self, names: Iterable[str]) -> list[str]:
+        """Return those of the ``names`` of layers that ``target`` means; raise UsageError if there are none for it."""
+        wanted, known = self.target or (), _kinds(names)
+        if wanted == (_ALL,):
+            return list(names)
+        if unknown := [name for name in wanted if name not in known]:
+            near = did_you_mean(unknown[0], known)
+            raise UsageError(f"--target: no linear layer {unknown[0]!r}{near}; there are {', '.join(known)}")
+        return [name for name in names if name.rpartition(".")[2] in wanted]
+
+    def _check_target(self, model: PeftModel) -> None:
+        """Raise UsageError if this phase names other layers than those that have adapters."""
+        if self.target is None:
+            return
+        parts = dict(stack(model.get_base_model()).module.named_modules())
+        there = [name for name, part in parts.items() if isinstance(part, LoraLayer)]
+        inside = tuple(f"{name}." for name in there)
+        rest = [name for name, part in parts.items() if isinstance(part, _Linear) and not name.startswith(inside)]
+        if sorted(self._named([*there, *rest])) != sorted(there):
+            raise UsageError(
+                f"--target: the checkpoint adapts {', '.join(_kinds(there))}; a later phase adapts the same"
+            )
+
     def _check_scale(self, model: PeftModel) -> None:
         """Raise UsageError if this phase's scale differs: a peft adapter has a single scale for all its ranks."""
         config = lora_config(model)
@@ -133,6 +162,17 @@ class LoRA(Method):
                 f"the checkpoint scales its adapters by {config.lora_alpha / config.r:g}, this phase by "
                 f"{self.alpha / self.rank:g}: use alpha {config.lora_alpha / config.r * self.rank:g}"
             )
+
+
+def _kinds(names: Iterable[str]) -> list[str]:
+    """Return the last parts of the names of layers, without repetitions."""
+    return list(dict.fromkeys(name.rpartition(".")[2] for name in names))
+
+
+def is_fused(model: PeftModel) -> bool:
+    """Return whether the adapters are of GPT-2's projection of query, key and value, of which the key has none."""
+    names = [name for name, part in model.named_modules() if isinstance(part, LoraLayer)]
+    return bool(lora_config(model).fan_in_fan_out) and all(name.endswith(_FUSED) for name in names)
 
 
 def lora_config(model: PeftModel) -> LoraConfig:
@@ -169,6 +209,7 @@ def extend_adapters(model: PeftModel, frozen_ranks: int, new_ranks: int, seed: i
     the trainable ranks is for the query and the second half for the value; all other new entries of B stay zero. So
     twice the ranks at the same scale compute the same function as two separate adapters.
     """
+    fused = is_fused(model)
     draw = torch.Generator().manual_seed(seed + frozen_ranks)  # each phase starts from different directions
     for layer in adapters(model):
         (name,) = layer.active_adapters
@@ -181,7 +222,7 @@ def extend_adapters(model: PeftModel, frozen_ranks: int, new_ranks: int, seed: i
         trained_a = torch.zeros(a.shape, dtype=torch.bool, device="cpu")
         trained_b = torch.zeros(b.shape, dtype=torch.bool, device="cpu")
         trained_a[frozen_ranks:] = True
-        if layer.fan_in_fan_out:
+        if fused:
             third, half = b.shape[0] // 3, frozen_ranks + (b.shape[1] - frozen_ranks) // 2
             trained_b[:third, frozen_ranks:half] = True
             trained_b[2 * third :, half:] = True

@@ -12,7 +12,7 @@ from torch import nn
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
-from temporalwiki.methods.lora import LoRA, adapters
+from temporalwiki.methods.lora import LoRA, adapters, is_fused
 from temporalwiki.methods.method import Batch, ExtraLoss, Model, Phase, StepShare
 
 
@@ -37,7 +37,8 @@ class OLoRA(LoRA):
 
     def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss | None:
         """Return the function for the overlap, or None if there are no earlier adapters."""
-        pairs = [pair for layer in adapters(model) for pair in _pairs(layer)]
+        fused = is_fused(model)
+        pairs = [pair for layer in adapters(model) for pair in _pairs(layer, fused)]
         if not pairs:
             return None
 
@@ -56,13 +57,13 @@ class _Pair(NamedTuple):
     new: torch.Tensor  # numbers of rows
 
 
-def _pairs(layer: LoraLayer) -> Iterator[_Pair]:
-    """Return the old and new directions of each weight that a layer adapts: GPT-2 has query and value in one layer."""
+def _pairs(layer: LoraLayer, fused: bool) -> Iterator[_Pair]:
+    """Return the old and new directions of each weight that a layer adapts: if ``fused``, of query and value."""
     (name,) = layer.active_adapters
     a, b = layer.lora_A[name], layer.lora_B[name]
     third = len(b.weight) // 3
     new = a.trained.any(1)
-    for part in (slice(third), slice(2 * third, None)) if layer.fan_in_fan_out else (slice(None),):
+    for part in (slice(third), slice(2 * third, None)) if fused else (slice(None),):
         # the columns of B tell which weight a rank is for: the rest of a column is zero
         earlier = ~new & b.weight[part].any(0)
         if earlier.any():

@@ -15,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peft import IA3Config, LoraConfig, PeftModel, get_peft_model
+from peft.tuners.lora import LoraLayer
 from torch import nn
 from transformers import (
     GPT2Config,
@@ -30,6 +31,7 @@ from transformers import (
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods.architecture import total, trainable
+from temporalwiki.methods.dora import DoRA
 from temporalwiki.methods.lora import LoRA, adapters
 from temporalwiki.methods.method import Phase
 from temporalwiki.methods.options import TrainOptions
@@ -453,3 +455,85 @@ def test_any_ranks_can_follow_each_other(first: int, more: int, seed: int) -> No
     model = LoRA(rank=more, alpha=4 * more).prepare(model, Phase(seed=seed))
     torch.testing.assert_close(logits(model.double(), "gpt2"), expected, rtol=1e-4, atol=1e-4)
     assert trainable(model) == LAYERS * 2 * more * (WIDTH + WIDTH)
+
+
+# Other layers than query and value
+
+BLOCKS = {  # kind -> linear layers of a block of the decoder-only model or the encoder, with inputs and outputs
+    "gpt2": {"c_attn": (32, 96), "attn.c_proj": (32, 32), "c_fc": (32, 128), "mlp.c_proj": (128, 32)},
+    "llama": {
+        "q_proj": (32, 32),
+        "k_proj": (32, 16),
+        "v_proj": (32, 16),
+        "o_proj": (32, 32),
+        "gate_proj": (32, 64),
+        "up_proj": (32, 64),
+        "down_proj": (64, 32),
+    },
+    "t5": {"q": (32, 32), "k": (32, 32), "v": (32, 32), "o": (32, 32), "wi": (32, 64), "wo": (64, 32)},
+}
+
+
+def adapted(model: Any) -> dict[str, tuple[int, int]]:
+    """Return the inputs and outputs of each adapted layer, by name."""
+    found = {}
+    for name, layer in model.named_modules():
+        if isinstance(layer, LoraLayer):
+            a, b = layer.lora_A["default"], layer.lora_B["default"]
+            assert a.trained[-2:].all()  # rank 2
+            assert b.trained[:, -2:].all()
+            found[name] = (a.weight.shape[1], b.weight.shape[0])
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_linear_layers_of_the_blocks_are_adapted(kind: str, tmp_path: Path) -> None:
+    method, shapes = LoRA(rank=2, target=("all-linear",)), BLOCKS[kind]
+    model = method.prepare(base(kind), Phase())
+    found = adapted(model)
+    sizes = tiny_models.model(kind, VOCABULARY).state_dict()
+    layers = len(found) // len(shapes)
+    assert layers > 1
+    for part in shapes:
+        of_part = {name: size for name, size in found.items() if name.endswith(f".{part}")}
+        assert len(of_part) == layers
+        for name, size in of_part.items():
+            shape = tuple(sizes[f"{name.removeprefix('base_model.model.')}.weight"].shape)
+            assert size == (shape if kind == "gpt2" else shape[::-1])  # GPT-2's weights are (inputs, outputs)
+    before = logits(train(model, kind), kind)
+    loaded = load(kind, saved(method, model, tmp_path))
+    torch.testing.assert_close(logits(loaded, kind), before, rtol=1e-4, atol=1e-4)
+    again = LoRA(rank=2).prepare(loaded, Phase())  # without the option, the layers of the checkpoint
+    assert adapted(again) == found
+    torch.testing.assert_close(logits(again, kind), before, rtol=1e-4, atol=1e-4)
+
+
+def test_layers_are_adapted_by_name() -> None:
+    found = adapted(LoRA(rank=2, target=("o_proj", "up_proj")).prepare(base("llama"), Phase()))
+    assert {name.rpartition(".")[2] for name in found} == {"o_proj", "up_proj"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "said"),
+    [
+        (
+            "llama",
+            "q_prj",
+            r"no linear layer 'q_prj' \(did you mean q_proj\?\); there are q_proj, k_proj, v_proj, o_proj",
+        ),
+        ("gpt2", "q_proj", r"no linear layer 'q_proj'.*; there are c_attn, c_proj, c_fc$"),
+        ("t5", "lm_head", r"no linear layer 'lm_head'; there are q, k, v, o, wi, wo$"),
+    ],
+)
+def test_an_unknown_layer_is_answered_with_those_that_exist(kind: str, target: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        LoRA(target=(target,)).prepare(base(kind), Phase())
+
+
+@pytest.mark.parametrize("method", [LoRA, DoRA])
+def test_a_later_phase_cannot_adapt_other_layers(method: type[LoRA]) -> None:
+    model = method(rank=2).prepare(base("llama"), Phase())
+    for target in (("q_proj",), ("all-linear",)):
+        with pytest.raises(UsageError, match="the checkpoint adapts q_proj, v_proj; a later phase adapts the same"):
+            method(rank=2, target=target).prepare(model, Phase())
+    method(rank=2, target=("v_proj", "q_proj")).prepare(model, Phase())

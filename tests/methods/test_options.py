@@ -61,7 +61,7 @@ BAD: dict[str, tuple[type, dict[str, Any], str]] = {
     "unknown": (TrainOptions, {"frobnicate": 1}, r"^here: no option 'frobnicate'; there are batch_size, "),
     "misspelt": (TrainOptions, {"learnin_rate": 1}, r"^here: no option 'learnin_rate' \(did you mean learning_rate\?"),
     "misspelt, with a dash": (TrainOptions, {"batch-sise": 1}, r"'batch-sise' \(did you mean batch_size\?\)"),
-    "another method's": (LoRA, {"gamma": 1}, r"^here: no option 'gamma'.*; there are rank, alpha, dropout$"),
+    "another method's": (LoRA, {"gamma": 1}, r"^here: no option 'gamma'.*; there are rank, alpha, dropout, target$"),
     "a class variable": (LoRA, {"needs_past": True}, r"^here: no option 'needs_past'"),
     "part of a whole": (TrainOptions, {"batch_size": 1.5}, r"^here: batch_size must be a whole number, not 1\.5$"),
     "part of a whole as text": (TrainOptions, {"batch_size": "1.5"}, r"must be a whole number, not '1\.5'$"),
