@@ -17,7 +17,7 @@ from temporalwiki.methods.k_adapter import KAdapter
 from temporalwiki.methods.lora import LoRA
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.modular import Modular
-from temporalwiki.methods.options import TrainOptions
+from temporalwiki.methods.options import TrainOptions, recorded
 from temporalwiki.methods.recadam import RecAdam
 from temporalwiki.methods.recipes import configured, names, read_recipe
 
@@ -284,3 +284,11 @@ def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:
         UsageError, match=r"no recipe 'ckl-t5' \(did you mean ckl-t5-large\?\): a YAML file, or ckl-gpt2"
     ):
         read_recipe("ckl-t5", None)
+
+
+def test_a_run_from_before_an_option_existed_is_the_same_run() -> None:
+    assert "held_out" not in recorded(TrainOptions())
+    assert recorded(TrainOptions(held_out=5))["held_out"] == 5
+    assert recorded(TrainOptions())["max_steps"] is None
+    assert recorded(LoRA()) == {"rank": 4, "alpha": 32.0, "dropout": 0.0}
+    assert recorded(LoRA(target=("q_proj",)))["target"] == ("q_proj",)
