@@ -132,7 +132,7 @@ class LoRA(Method):
         write_json(path, config)
 
     def _named(self, names: Iterable[str]) -> list[str]:
-        """Return those of the ``names`` of layers that ``target`` means; raise UsageError if there are none for it."""
+        """Keep the ``names`` of layers that match ``target``; raise UsageError if a target matches no layer."""
         wanted, known = self.target or (), _kinds(names)
         if wanted == (_ALL,):
             return list(names)
@@ -142,7 +142,7 @@ class LoRA(Method):
         return [name for name in names if name.rpartition(".")[2] in wanted]
 
     def _check_target(self, model: PeftModel) -> None:
-        """Raise UsageError if this phase names other layers than those that have adapters."""
+        """Raise UsageError if ``target`` does not match exactly the layers that have adapters."""
         if self.target is None:
             return
         parts = dict(stack(model.get_base_model()).module.named_modules())
@@ -170,7 +170,7 @@ def _kinds(names: Iterable[str]) -> list[str]:
 
 
 def is_fused(model: PeftModel) -> bool:
-    """Return whether the adapters are of GPT-2's projection of query, key and value, of which the key has none."""
+    """Return whether only GPT-2's projection of query, key and value has adapters: then its key is not adapted."""
     names = [name for name, part in model.named_modules() if isinstance(part, LoraLayer)]
     return bool(lora_config(model).fan_in_fan_out) and all(name.endswith(_FUSED) for name in names)
 

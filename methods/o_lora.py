@@ -1,4 +1,4 @@
-"""O-LoRA: LoRA whose new adapters stay orthogonal to those of earlier phases."""
+"""O-LoRA: LoRA whose new adapters stay orthogonal to earlier ones."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from temporalwiki.methods.method import Batch, ExtraLoss, Model, Phase, StepShar
 class OLoRA(LoRA):
     """Orthogonal low-rank adaptation (Wang et al. 2023): loss + weight * the sum of all squared entries of A_i A_t^T.
 
-    A_t is the first matrix of a new adapter, and A_i that of the same weight in an earlier phase: its rows are the
-    directions of the input that the adapter reads. In the first phase this is LoRA, whose checkpoints it continues.
+    A_t is the first matrix of a new adapter, and A_i the first matrix of the same weight's adapter in phase i < t. The
+    rows of A are the directions of the input that an adapter reads. The first phase is LoRA, and a LoRA checkpoint can
+    be continued.
     The authors' code sums absolute values, not squares.
     """
 
@@ -36,7 +37,7 @@ class OLoRA(LoRA):
             raise UsageError(f"o_lora needs weight >= 0, not {self.weight:g}")
 
     def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss | None:
-        """Return the function for the overlap, or None if there are no earlier adapters."""
+        """Return the function for the overlap, or None in a first phase."""
         fused = is_fused(model)
         pairs = [pair for layer in adapters(model) for pair in _pairs(layer, fused)]
         if not pairs:
@@ -50,11 +51,11 @@ class OLoRA(LoRA):
 
 
 class _Pair(NamedTuple):
-    """The adapters of one weight: those of earlier phases, and the rows of this phase in the matrix of all."""
+    """The adapters of one weight: the rows of A from earlier phases, and the numbers of this phase's rows."""
 
     earlier: torch.Tensor  # (ranks, inputs)
     matrix: nn.Parameter  # (ranks of all phases, inputs)
-    new: torch.Tensor  # numbers of rows
+    new: torch.Tensor
 
 
 def _pairs(layer: LoraLayer, fused: bool) -> Iterator[_Pair]:

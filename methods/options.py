@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean, option
@@ -65,3 +66,13 @@ class TrainOptions:
 
 # Options that may change when a run is resumed: they change its result only by rounding, or not at all.
 MAY_DIFFER = ("micro_batch_size", "train_on_test", "save_steps", "logging_steps", "report_to")
+
+_NEWER = ("held_out", "target")  # older runs lack these options
+
+
+def recorded(options: Any) -> dict[str, Any]:
+    """Return the options of a run or a method by name, the newer ones only if they are used.
+
+    So a run that began before they existed is still the same run.
+    """
+    return {name: value for name, value in asdict(options).items() if value is not None or name not in _NEWER}

@@ -23,8 +23,8 @@ from temporalwiki.methods.method import Method, Model, Phase, StateDict
 class OSF(Method):
     """Orthogonal subspace fine-tuning (Nayak et al. 2025), with peft, of all linear layers but the output.
 
-    A matrix W = U S V is split by its singular values. The directions of the largest ones are kept; the others are
-    trained, orthogonal to those that are kept. The checkpoint is a whole model, and the next phase splits it again.
+    A matrix W = U S V is split by its singular values. The directions of the largest ones are kept. The others are
+    trained, and stay orthogonal to the kept ones. The checkpoint is a whole model, and the next phase splits it again.
 
     peft projects the gradients only, and Adam leaves that space. Here each step ends with a projection.
     """
@@ -59,7 +59,7 @@ class OSF(Method):
 
     @torch.no_grad()
     def after_step(self, model: Model) -> None:
-        """Project the trained directions onto the space orthogonal to those that are kept."""
+        """Project the trained directions onto the space orthogonal to the kept ones."""
         for layer in model.modules():
             if isinstance(layer, OSFLayer):
                 (name,) = layer.active_adapters

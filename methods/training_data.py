@@ -111,6 +111,7 @@ def read_training_data(
     sources = [source_of(data, config, of) for config, of in zip(reads, rows.values(), strict=True)]
     of = {part: {"config": config, "of": rows[part]._fingerprint} for part, config in zip(rows, reads, strict=True)}
     if options.held_out:
+        method.check_columns(rows["new"].column_names, reads[0])
         rows["new"], rows["held_out"] = _held_out(rows["new"], options.held_out, reads[0])
         of["held_out"] = of["new"]
     made, description = {}, {}
@@ -123,12 +124,12 @@ def read_training_data(
 def _held_out(rows: datasets.Dataset, wanted: int, name: str) -> tuple[datasets.Dataset, datasets.Dataset]:
     """Split off ``wanted`` articles; raise UsageError if none would be left.
 
-    They are those whose text has the lowest hashes, in this order. So they are the same for every method and seed, and
-    in whatever order the articles come.
+    They have the lowest hashes of their text, and come in the order of the hashes. So they are the same for every
+    method and seed, and for every order of the articles.
     """
     if wanted >= len(rows):
         raise UsageError(f"--held-out {wanted}: {name} has {len(rows):,} articles, and some must be trained on")
-    hashes = [hashlib.sha256((row["text"] or "").encode()).digest() for row in rows.select_columns(["text"])]
+    hashes = [hashlib.sha256(str(row["text"] or "").encode()).digest() for row in rows.select_columns(["text"])]
     order = sorted(range(len(rows)), key=lambda at: (hashes[at], at))
     parts = []
     for what, chosen in (("trained on", sorted(order[wanted:])), ("held out", order[:wanted])):

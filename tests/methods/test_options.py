@@ -17,7 +17,7 @@ from temporalwiki.methods.k_adapter import KAdapter
 from temporalwiki.methods.lora import LoRA
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.modular import Modular
-from temporalwiki.methods.options import TrainOptions
+from temporalwiki.methods.options import TrainOptions, recorded
 from temporalwiki.methods.recadam import RecAdam
 from temporalwiki.methods.recipes import configured, names, read_recipe
 
@@ -61,7 +61,7 @@ BAD: dict[str, tuple[type, dict[str, Any], str]] = {
     "unknown": (TrainOptions, {"frobnicate": 1}, r"^here: no option 'frobnicate'; there are batch_size, "),
     "misspelt": (TrainOptions, {"learnin_rate": 1}, r"^here: no option 'learnin_rate' \(did you mean learning_rate\?"),
     "misspelt, with a dash": (TrainOptions, {"batch-sise": 1}, r"'batch-sise' \(did you mean batch_size\?\)"),
-    "another method's": (LoRA, {"gamma": 1}, r"^here: no option 'gamma'.*; there are rank, alpha, dropout$"),
+    "another method's": (LoRA, {"gamma": 1}, r"^here: no option 'gamma'.*; there are rank, alpha, dropout, target$"),
     "a class variable": (LoRA, {"needs_past": True}, r"^here: no option 'needs_past'"),
     "part of a whole": (TrainOptions, {"batch_size": 1.5}, r"^here: batch_size must be a whole number, not 1\.5$"),
     "part of a whole as text": (TrainOptions, {"batch_size": "1.5"}, r"must be a whole number, not '1\.5'$"),
@@ -286,3 +286,11 @@ def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:
         UsageError, match=r"no recipe 'ckl-t5' \(did you mean ckl-t5-large\?\): a YAML file, or ckl-gpt2"
     ):
         read_recipe("ckl-t5", None)
+
+
+def test_a_run_from_before_an_option_existed_is_the_same_run() -> None:
+    assert "held_out" not in recorded(TrainOptions())
+    assert recorded(TrainOptions(held_out=5))["held_out"] == 5
+    assert recorded(TrainOptions())["max_steps"] is None
+    assert recorded(LoRA()) == {"rank": 4, "alpha": 32.0, "dropout": 0.0}
+    assert recorded(LoRA(target=("q_proj",)))["target"] == ("q_proj",)
