@@ -36,6 +36,8 @@ _PAPERS = {
     "replay": "li2025",
     "lora": "hu2022",
     "dora": "liu2024",
+    "o_lora": "wang2023",
+    "osf": "nayak2025",
     "k_adapter": "wang2021",
     "ewc": "kirkpatrick2017",
     "lwf": "li2016",
