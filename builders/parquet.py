@@ -192,10 +192,13 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
 def rows_at_once(path: Path, most: int) -> int:
     """Return how many rows of an untrusted file may be read at once without too much memory, at most ``most``.
 
-    A value that repeats takes hardly any bytes in the file, but its full size in each row that is read.
-    Raises pyarrow.ArrowInvalid if the file's footer is damaged.
+    A value that repeats takes hardly any bytes in the file, but its full size in each row that is read. If the footer
+    is damaged, or has dates that DuckDB does not know, it is one row.
     """
-    largest = max((size for _, size in _chunks(path)), default=1)
+    try:
+        largest = max((size for _, size in _chunks(path)), default=1)
+    except pa.ArrowInvalid:
+        return 1
     return max(1, min(most, _TOGETHER // max(1, largest)))
 
 

@@ -28,6 +28,7 @@ from temporalwiki.eval_harness.scoring import PRECISIONS, Scorer, Scores, Text
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.expansion import SPEC
+from temporalwiki.methods.light_tuning import LightTuning
 from temporalwiki.methods.processes import processes
 
 _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, configuration, tokenizer
@@ -170,7 +171,6 @@ class CachedModel:
         error, so that an interrupted training continues.
         """
         from temporalwiki.base.options import from_mapping
-        from temporalwiki.methods.light_tuning import LightTuning
         from temporalwiki.methods.options import TrainOptions
         from temporalwiki.methods.train import Run, train
 

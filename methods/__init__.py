@@ -23,7 +23,7 @@ class Entry(NamedTuple):
 
 
 # By the name of its module, which is imported only when the method is used, because torch takes seconds to import.
-METHODS = {
+METHODS = {  # figures take their colours in this order: new methods come last
     "initial": Entry("Initial", "Start model", "before any training"),
     "full": Entry("Full", "Full", "trains on the whole new snapshot"),
     "diff": Entry("Diff", "Diff", "trains on the changes only"),
@@ -31,15 +31,15 @@ METHODS = {
     "mix_review": Entry("MixReview", "Mix-Review", "mixes changes with old text, less each epoch"),
     "replay": Entry("Replay", "Replay", "adds the same share of old text to each batch"),
     "lora": Entry("LoRA", "LoRA", "trains low-rank adapters"),
-    "o_lora": Entry("OLoRA", "O-LoRA", "keeps new low-rank adapters orthogonal to earlier ones"),
     "dora": Entry("DoRA", "DoRA", "trains low-rank adapters and the size of each weight"),
     "k_adapter": Entry("KAdapter", "K-Adapter", "trains new layers next to the frozen model"),
     "modular": Entry("Modular", "Modular", "trains a small new encoder next to the frozen one"),
     "ewc": Entry("EWC", "EWC", "protects the weights that old text needs"),
     "lwf": Entry("LwF", "LwF", "keeps its predictions close to the start model's"),
-    "osf": Entry("OSF", "OSF", "trains each matrix outside its strongest directions"),
     "merge": Entry("Merge", "Merge", "averages the trained and the start weights"),
     "light_tuning": Entry("LightTuning", "Light-tuning", "learns the form of the questions only"),
+    "o_lora": Entry("OLoRA", "O-LoRA", "keeps new low-rank adapters orthogonal to earlier ones"),
+    "osf": Entry("OSF", "OSF", "trains each matrix outside its strongest directions"),
 }
 
 
