@@ -199,7 +199,7 @@ def main() -> None:
     note = (
         f"{len(pages):,} articles of real dumps, {size:.1f} MB, with {easy:,} easy paragraphs and {carried:,} "
         "templates with text of the sentence. *Whole* and *kept* are the shares that come out right; the last columns "
-        "are faults in a page. [wikitext.md](wikitext.md) explains them."
+        "are faults in a page. [From wikitext to paragraphs](wikitext.md) explains them."
     )
     columns = ("parser", "MB/s (CPU)", "pages that failed", "whole", "kept", *RESIDUE)
     report(Table("plain_text", "Wikitext to plain text", columns, rows, note), options.figures)
