@@ -94,7 +94,7 @@ WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
     "an unknown option": (("--learing-rate", "1"), "--learing-rate 1 (did you mean --learning-rate?)"),
     "an option of other methods": (
         ("--rank", 4),
-        "--rank is an option of lora, o_lora, dora, merge, which the command",
+        "--rank is an option of lora, dora, merge, o_lora, which the command",
     ),
     "an option of no method": (("--rnak", 4), "unrecognized arguments: --rnak 4"),
     "probes": (
