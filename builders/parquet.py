@@ -196,10 +196,9 @@ def rows_at_once(path: Path, most: int) -> int:
     is damaged, or has dates that DuckDB does not know, it is one row.
     """
     try:
-        largest = max((size for _, size in _chunks(path)), default=1)
+        return _at_once(_chunks(path), most)
     except pa.ArrowInvalid:
         return 1
-    return max(1, min(most, _TOGETHER // max(1, largest)))
 
 
 def read_table(path: Path, rows: int) -> pa.Table:
@@ -214,15 +213,21 @@ def read_table(path: Path, rows: int) -> pa.Table:
         if packed := [field.name for field in file.schema_arrow if "dictionary<" in str(field.type)]:
             raise InputError(f"{path}: the column {packed[0][:100]!a} repeats values by number, as no such file does")
         too_much = InputError(f"{path}: unpacks to more than {_UNPACKED >> 20} MB, as no such file does")
-        if any(values > _UNPACKED // 8 for values, _ in _chunks(path)):  # of lists
+        chunks = _chunks(path)
+        if any(values > _UNPACKED // 8 for values, _ in chunks):  # of lists
             raise too_much
         batches, size = [], 0
-        for batch in file.iter_batches(rows_at_once(path, 4096), use_threads=False):
+        for batch in file.iter_batches(_at_once(chunks, 4096), use_threads=False):
             size += batch.nbytes
             if size > _UNPACKED:
                 raise too_much
             batches.append(batch)
         return pa.Table.from_batches(batches, file.schema_arrow)
+
+
+def _at_once(chunks: Sequence[tuple[int, int]], most: int) -> int:
+    largest = max((size for _, size in chunks), default=1)
+    return max(1, min(most, _TOGETHER // max(1, largest)))
 
 
 def _chunks(path: Path) -> list[tuple[int, int]]:

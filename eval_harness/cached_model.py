@@ -78,18 +78,19 @@ class CachedModel:
 
     @cached_property
     def loaded(self) -> checkpoint.Checkpoint:
-        """The model on its device, with its tokenizer; see ``_placed``.
+        """The model on its device, with its tokenizer; see ``_placement``.
 
         Raises InputError if it cannot be loaded, and UsageError if several processes would each need several GPUs.
         """
-        dtype, spread = self._placed()
+        dtype, spread = self._placement
         if spread:
             return checkpoint.load(self.reference, dtype, device_map="auto")
         found = checkpoint.load(self.reference, dtype)
         return checkpoint.Checkpoint(found.model.to(self.state.device), found.tokenizer)
 
-    def _placed(self) -> tuple[torch.dtype, bool]:
-        """Return the type of the weights, and whether they are spread over all GPUs.
+    @cached_property
+    def _placement(self) -> tuple[torch.dtype, bool]:
+        """The type of the weights, and whether they are spread over all GPUs.
 
         Weights are in fp32 if these take at most half of the GPU's memory, and always on a CPU and with
         ``--precision fp32``. Others are in bf16, on one GPU if they take at most two thirds of it.
@@ -158,7 +159,7 @@ class CachedModel:
                 writer = Writer(self.loaded.model, self.loaded.tokenizer, max_new_tokens)
                 yield from writer.generate(texts, share, kept)
 
-        dtype, _ = self._placed()
+        dtype, _ = self._placement
         policy = {"text": _WRITE_VERSION, "max_new_tokens": max_new_tokens, "precision": PRECISIONS[dtype]}
         cache = ScoreCache(self.cache_folder, self.revision, policy)
         return self._ask_once(prompts, ask, cache.answers, cache.add_answers, what, "prompt")

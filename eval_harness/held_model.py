@@ -52,7 +52,8 @@ class HeldModel(CachedModel):
         """A hash of weights, configuration and tokenizer; the model must not be trained while this object is used."""
         return weights_and_tokenizer(self._held)
 
-    def _placed(self) -> tuple[torch.dtype, bool]:
+    @cached_property
+    def _placement(self) -> tuple[torch.dtype, bool]:
         return self._held.model.dtype, False
 
     def copied(self) -> checkpoint.Checkpoint:

@@ -20,13 +20,14 @@ from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.facts import FactScore, identity, prompt_of
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.references import right_answers
+from temporalwiki.eval_harness.scoring import PRECISIONS
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
 from temporalwiki.methods import needs
 from temporalwiki.methods.processes import processes
 
 UNKNOWN = "unknown"  # the precision of a model in a log that does not tell it
 _MOST_BYTES = 2 << 30  # of a log, unpacked
-_PRECISIONS = {"torch.float32": "fp32", "torch.bfloat16": "bf16", "torch.float16": "fp16"}
+_PRECISIONS = {str(dtype): name for dtype, name in PRECISIONS.items()}
 _ANSWERS, _PROBES, _OBJECTS = "twiki_answers", "twiki_probes", "twiki_objects"  # the tasks of lm_eval
 
 Item = dict[str, Any]

@@ -32,6 +32,7 @@ _ATTENTION = 1800  # tokens of a row in which attention costs as much as all els
 _LOGITS = 1 << 29  # most logits at once on a GPU (2 GB)
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
+# type of weights -> its name as a precision
 PRECISIONS = {torch.float32: "fp32", torch.bfloat16: "bf16", torch.float16: "fp16"}
 
 

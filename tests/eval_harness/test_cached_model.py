@@ -253,7 +253,7 @@ def test_a_model_of_several_gpus_needs_one_process(
     model = CachedModel(str(models["llama"]), tmp_path, "bf16")
     model.__dict__["state"] = SimpleNamespace(num_processes=2, device=torch.device("cpu"))
     with pytest.raises(UsageError, match="parameters do not fit one GPU; start the command without accelerate launch"):
-        model._placed()
+        model._placement  # noqa: B018
 
 
 # Revisions
