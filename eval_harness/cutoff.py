@@ -29,7 +29,7 @@ from temporalwiki.eval_harness.statistics import PERCENT, Estimate, Items, estim
 FEWEST = 20  # items, for any verdict
 FEWEST_MONTHS = 5  # for a fall: the fit has three numbers
 _FEWEST_RELATIONS = 3  # for a verdict without a fall
-CLEAR = 2 / 3  # share of changes of which a model prefers one side, if it knows all changes or none
+CLEAR = 2 / 3  # share of changes where a model prefers the same side, if it knows all changes or none
 
 _ERROR = 0.03  # of finding a fall where there is only a trend; chosen by benchmarks/cutoff.py
 _RESAMPLES = 200
@@ -37,7 +37,7 @@ _SIMULATIONS = 400
 _EXTREME = 3.0  # evidence is cut at this many standard deviations from the median of its relation
 _RELATIONS = 40  # most relations with an effect of their own
 _RARE = 5  # a relation with fewer items shares its effect with other rare ones
-# Prior standard deviations, in those of an item: the fall, the trend over all months.
+# Prior standard deviations of the fall and of the trend over all months; an item has 1.
 _FALL, _TREND = 1.0, 0.5
 _PRIOR = np.array([1e-6, _TREND**-2, _FALL**-2])  # precisions of the level, the trend and the fall
 _WIDTHS = (1, 3, 5, 9)  # months over which knowledge may fall
@@ -233,7 +233,7 @@ def _scaled(values: Floats, groups: Ints) -> Floats:
 
 
 def _two_way(values: Floats, weights: Floats, cell: Ints, shape: tuple[int, int]) -> tuple[Floats, Floats]:
-    """Return the effects of months and relations; those of relations are random, as large as the noise of an item."""
+    """Return the effects of months and relations. Relations have random effects, as large as an item's noise."""
     size = shape[0] * shape[1]
     counts = np.bincount(cell, weights, size).reshape(shape)
     sums = np.bincount(cell, weights * values, size).reshape(shape)

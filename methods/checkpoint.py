@@ -293,7 +293,7 @@ def folder_of(reference: str, **options: Any) -> Path:
 def hub_file(reference: str, name: str, **options: Any) -> Path | None:
     """Return the path of a file of a Hub model in the cache, downloaded if needed; None if there is no such file.
 
-    Also returns None if ``reference`` is no Hub id. Raises InputError if the request fails.
+    Also returns None if ``reference`` is not a Hub id. Raises InputError if the request fails.
     """
     if not is_hub_id(reference):
         return None

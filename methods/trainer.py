@@ -268,7 +268,7 @@ def schedule(options: TrainOptions, optimizer: Any, steps: int, earlier: Sequenc
 
     Each phase has its own warm-up. one_cycle (TemporalWiki) rises to the highest rate and falls to nearly zero, both
     linearly. linear_to_half (CKL) rises, then falls to half the highest rate. wsd stays at the highest rate and falls
-    to zero in the last tenth. linear, cosine and constant are those of `transformers`.
+    to zero in the last tenth. linear, cosine and constant come from `transformers`.
 
     Two schedules continue over phases; ``earlier`` has the steps of each phase before. cosine_ar is a cosine whose
     highest rate falls from phase to phase. rsqrt follows one reciprocal square root through all phases, and each phase
@@ -313,7 +313,7 @@ def linear_to_half(step: int, steps: int, warmup: int) -> float:
 def cosine_ar(step: int, steps: int, warmup: int, earlier: int) -> float:
     """Return the learning rate at ``step`` as a share of the highest one of the first phase.
 
-    Draw one cosine over the ``earlier`` steps and those of this phase: its value at the beginning of this phase is the
+    Draw one cosine over the ``earlier`` steps and the steps of this phase: its value at the beginning of this phase is the
     highest rate (autoregressive cosine, Roth et al. 2024). From there the rate falls to zero along another cosine.
     """
     highest = 0.5 * (1 + math.cos(math.pi * earlier / (earlier + steps)))

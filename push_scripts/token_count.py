@@ -13,7 +13,7 @@ from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.push_scripts.hub import ask
 
-TOKENIZER = "openai-community/gpt2"  # that of the paper's model
+TOKENIZER = "openai-community/gpt2"  # of the model in the paper
 _SAMPLE = 2_000  # articles
 
 
