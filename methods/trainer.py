@@ -313,7 +313,7 @@ def linear_to_half(step: int, steps: int, warmup: int) -> float:
 def cosine_ar(step: int, steps: int, warmup: int, earlier: int) -> float:
     """Return the learning rate at ``step`` as a share of the highest one of the first phase.
 
-    Draw one cosine over the ``earlier`` steps and the steps of this phase: its value at the beginning of this phase is the
+    Draw one cosine over the ``earlier`` steps and the steps of this phase. Its value where this phase begins is the
     highest rate (autoregressive cosine, Roth et al. 2024). From there the rate falls to zero along another cosine.
     """
     highest = 0.5 * (1 + math.cos(math.pi * earlier / (earlier + steps)))
