@@ -160,12 +160,14 @@ def _asked(model: InterfaceModel, changes: Sequence[Change]) -> list[Item | None
     facts = [change.fact for change in changes if change.fact is not None]
     if not facts:
         raise InputError(f"{model.name}: gives no likelihoods, and the data has only sentences, no facts to ask about")
-    read = iter(read_replies(model, [question_about(fact) for fact in facts], facts, "changed facts"))
+    replies = iter(read_replies(model, [question_about(fact) for fact in facts], facts, "changed facts"))
     items: list[Item | None] = []
     for change in changes:
-        reply = None if change.fact is None else next(read)
-        scored = None if reply is None else reply["new"] - reply["old"]
-        items.append(None if scored is None else Item(change.month, change.relation, change.cluster, scored))
+        if change.fact is None:
+            items.append(None)
+            continue
+        reply = next(replies)
+        items.append(Item(change.month, change.relation, change.cluster, reply["new"] - reply["old"]))
     return items
 
 
