@@ -11,6 +11,7 @@ from temporalwiki.base.options import did_you_mean, option
 SCHEDULES = ("one_cycle", "linear_to_half", "linear", "cosine", "constant", "wsd", "cosine_ar", "rsqrt")
 OPTIMIZERS = ("adamw", "adafactor")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+ATTENTIONS = ("flash_attention_2", "flash_attention_3", "flex_attention")
 TRACKERS = ("trackio", "tensorboard", "wandb")
 
 
@@ -31,6 +32,7 @@ class TrainOptions:
     weight_decay: float = option(0.0, "weight decay of matrices and embeddings")
     max_grad_norm: float = option(1.0, "clip gradients to this norm; 0 disables clipping")
     precision: str = option("auto", "auto is bf16 on GPUs that support it, else fp32", PRECISIONS)
+    attention: str | None = option(None, "kernels that skip pairs of tokens of two documents; need a GPU", ATTENTIONS)
     gradient_checkpointing: bool = option(False, "save memory: compute activations again in the backward pass")
     spans: str = option("rules", "what finds the spans that T5 learns to fill in: rules, or a spaCy pipeline")
     mask_rate: float = option(0.15, "share of T5's input tokens to mask")
@@ -59,6 +61,7 @@ class TrainOptions:
             raise UsageError("weight_decay and max_grad_norm must not be negative, seed between 0 and 2**32")
         named = [("schedule", self.schedule, SCHEDULES), ("optimizer", self.optimizer, OPTIMIZERS)]
         named += [("precision", self.precision, PRECISIONS)]
+        named += [("attention", self.attention, ATTENTIONS)] if self.attention is not None else []
         for name, value, choices in named + [("tracker", tracker, TRACKERS) for tracker in self.report_to]:
             if value not in choices:
                 raise UsageError(f"no {name} {value!r}{did_you_mean(value, choices)}; there are {', '.join(choices)}")
@@ -67,7 +70,7 @@ class TrainOptions:
 # Options that may change when a run is resumed: they change its result only by rounding, or not at all.
 MAY_DIFFER = ("micro_batch_size", "train_on_test", "save_steps", "logging_steps", "report_to")
 
-_NEWER = ("held_out", "target")  # older runs lack these options
+_NEWER = ("held_out", "target", "attention")  # older runs lack these options
 
 
 def recorded(options: Any) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from temporalwiki.base.terminal import say
 from temporalwiki.builders.manifests import DataFile, check_checkpoint, read_training, settings_of
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
+from temporalwiki.methods.attention import set_attention
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
 from temporalwiki.methods.method import Method, Phase
@@ -180,6 +181,9 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
         raise UsageError(f"{run.name} does not support {run.model}, which is {kind}")
     if sharding() == "FSDP" and is_encoder_decoder(start.model):
         raise UsageError(f"{run.name}: FSDP cannot shard T5, because of its shared embedding: train with DDP")
+    if options.attention is not None:
+        set_attention(start.model, options.attention, precision, torch.cuda.is_available())
+        start.model.to(state.device)  # before the training, because these kernels run on GPUs only
     inherited = _inherited(reference, on_test(reads))
     phase = _phase_of(run, reference, tuple(inherited.get("earlier_steps", ())))
     model = method.prepare(start.model, phase)

@@ -39,6 +39,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import sync_tree
 from temporalwiki.base.json_files import write_json
 from temporalwiki.base.progress import Progress
+from temporalwiki.methods.attention import is_flash, one_row
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, StepShare
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.speed import Speed, peak, work
@@ -388,6 +389,7 @@ class ContinualTrainer(ContinualMixin, Trainer):
         """
         if num_items_in_batch is None:
             raise ValueError("the loss is a mean over the tokens of a whole step: pass their number")
+        inputs = one_row(inputs) if is_flash(self.model) else inputs
         labels = inputs["labels"]
         rest = {name: tensor for name, tensor in inputs.items() if name != "labels"}
         output = model(**rest, use_cache=False)
@@ -425,8 +427,9 @@ class ContinualTrainer(ContinualMixin, Trainer):
     def held_out_loss(self, batches: Iterable[Batch]) -> float:
         """Return the mean cross entropy per token. All processes compute it, so that it depends on none of them."""
         model, total, tokens = self.model_wrapped, 0.0, 0
+        flash = is_flash(self.model)
         model.eval()
-        for batch in batches:
+        for batch in map(one_row, batches) if flash else batches:
             inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
             with self.accelerator.autocast():
                 logits = model(**inputs, use_cache=False).logits

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -27,6 +28,7 @@ from temporalwiki.builders.loading import check_card, load_dataset, state_of
 from temporalwiki.builders.manifests import DataSource
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, mixes_documents
+from temporalwiki.methods.attention import is_flash
 from temporalwiki.methods.method import Batch, Method, Phase
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch, pack_dataset
@@ -229,7 +231,9 @@ def make_trainer(
 
     if (held_out := training_data.held_out) is not None:
         trainer.held_out = lambda: batches(held_out, range(len(held_out)))
-    trainer.extra_loss = method.extra_loss(model, sample_batches, phase)
+    # flash kernels do not compute in the precision of the weights
+    with trainer.accelerator.autocast() if is_flash(model) else nullcontext():
+        trainer.extra_loss = method.extra_loss(model, sample_batches, phase)
     return trainer
 
 
