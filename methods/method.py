@@ -33,7 +33,8 @@ class StepShare:
     fraction: float  # 1 / number of micro-batches in the step
 
 
-# (model, batch, logits, share) -> a term of the loss, already divided by share.tokens or multiplied by share.fraction
+# (model, batch, logits, share) -> a term of the loss, already divided by share.tokens or multiplied by share.fraction;
+# with --fused-loss there are no logits
 ExtraLoss = Callable[[nn.Module, Batch, torch.Tensor, StepShare], torch.Tensor]
 
 
@@ -65,6 +66,7 @@ class Method:
     needs_past: ClassVar[bool] = False  # whether the method reads past data, too
     trains: ClassVar[bool] = True
     gradients_through_base: ClassVar[bool] = True  # whether gradients flow back through frozen layers
+    reads_logits: ClassVar[bool] = False  # whether its extra loss reads the logits
     shardable: ClassVar[bool] = True  # whether its extra loss and hooks work on weights sharded by FSDP or DeepSpeed
     unsupported_architecture: ClassVar[str] = ""  # "encoder-decoder", "decoder-only" or "" (it supports both)
 

@@ -33,6 +33,7 @@ class TrainOptions:
     max_grad_norm: float = option(1.0, "clip gradients to this norm; 0 disables clipping")
     precision: str = option("auto", "auto is bf16 on GPUs that support it, else fp32", PRECISIONS)
     attention: str | None = option(None, "kernels that skip pairs of tokens of two documents; need a GPU", ATTENTIONS)
+    fused_loss: bool = option(False, "save memory: compute the loss in pieces, never all logits of a micro-batch")
     gradient_checkpointing: bool = option(False, "save memory: compute activations again in the backward pass")
     spans: str = option("rules", "what finds the spans that T5 learns to fill in: rules, or a spaCy pipeline")
     mask_rate: float = option(0.15, "share of T5's input tokens to mask")
@@ -70,7 +71,7 @@ class TrainOptions:
 # Options that may change when a run is resumed: they change its result only by rounding, or not at all.
 MAY_DIFFER = ("micro_batch_size", "train_on_test", "save_steps", "logging_steps", "report_to")
 
-_NEWER = ("held_out", "target", "attention")  # older runs lack these options
+_NEWER = ("held_out", "target", "attention", "fused_loss")  # older runs lack these options
 
 
 def recorded(options: Any) -> dict[str, Any]:
@@ -78,4 +79,4 @@ def recorded(options: Any) -> dict[str, Any]:
 
     So a run that began before they existed is still the same run.
     """
-    return {name: value for name, value in asdict(options).items() if value is not None or name not in _NEWER}
+    return {name: value for name, value in asdict(options).items() if value or name not in _NEWER}

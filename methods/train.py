@@ -100,6 +100,7 @@ def _check_data(phases: list[Run]) -> dict[str, list[str]]:
     This is cheap, so it comes first: a typo costs neither the download of the model nor an earlier phase.
     """
     _check_sharding(phases[0])
+    _check_fused_loss(phases[0])
     available, reads = config_names(phases[0].data), {}
     for run in phases:
         reads[run.config] = configs_to_read(
@@ -115,6 +116,14 @@ def _check_sharding(run: Run) -> None:
         raise UsageError(f"{run.name}: needs unsharded weights, which {how} does not give: train with DDP")
     if how == "FSDP" and run.options.optimizer == "adafactor":
         raise UsageError("FSDP cannot shard the state of adafactor: train with DDP")
+
+
+def _check_fused_loss(run: Run) -> None:
+    """Raise UsageError if the loss is to be fused and the method cannot work so."""
+    if run.options.fused_loss and run.method.reads_logits:
+        raise UsageError(f"{run.name}: reads the logits, which --fused-loss does not keep")
+    if run.options.fused_loss and type(run.method).own_trainer is not Method.own_trainer:
+        raise UsageError(f"{run.name}: has a trainer of its own, without --fused-loss")
 
 
 def _phase(run: Run, reads: list[str]) -> dict[str, Any]:
@@ -179,6 +188,8 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     kind = "encoder-decoder" if is_encoder_decoder(start.model) else "decoder-only"
     if method.unsupported_architecture == kind:
         raise UsageError(f"{run.name} does not support {run.model}, which is {kind}")
+    if options.fused_loss and is_encoder_decoder(start.model):
+        raise UsageError(f"{run.model}: an encoder-decoder, and --fused-loss is for decoder-only models")
     if sharding() == "FSDP" and is_encoder_decoder(start.model):
         raise UsageError(f"{run.name}: FSDP cannot shard T5, because of its shared embedding: train with DDP")
     if options.attention is not None:

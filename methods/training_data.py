@@ -33,7 +33,13 @@ from temporalwiki.methods.method import Batch, Method, Phase
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch, pack_dataset
 from temporalwiki.methods.salient_spans import MaskedBatch, mask_dataset
-from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, example_order, training_arguments
+from temporalwiki.methods.trainer import (
+    ContinualTrainer,
+    OrderedExamples,
+    example_order,
+    fuse_loss,
+    training_arguments,
+)
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _INTERVAL = re.compile(r"diffset-(?:(?P<prev>\d{8})-\d{8}|(?P<month>\d\d)\d\d)")
@@ -210,6 +216,8 @@ def make_trainer(
         own.set_up(options, method, phase.earlier)
         return own
     masked = is_encoder_decoder(model)
+    if options.fused_loss:
+        fuse_loss(model)
     collate: Any = MaskedBatch.of(model, tokenizer) if masked else PackedBatch.of(tokenizer, options.sequence_length)
     examples = OrderedExamples(order, training_data.new, training_data.past)
     trainer = ContinualTrainer(
