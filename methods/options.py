@@ -33,6 +33,7 @@ class TrainOptions:
     max_grad_norm: float = option(1.0, "clip gradients to this norm; 0 disables clipping")
     precision: str = option("auto", "auto is bf16 on GPUs that support it, else fp32", PRECISIONS)
     attention: str | None = option(None, "kernels that skip pairs of tokens of two documents; need a GPU", ATTENTIONS)
+    compile: bool = option(False, "compile the model with torch.compile before the first step")
     fused_loss: bool = option(False, "save memory: compute the loss in pieces, never all logits of a micro-batch")
     gradient_checkpointing: bool = option(False, "save memory: compute activations again in the backward pass")
     spans: str = option("rules", "what finds the spans that T5 learns to fill in: rules, or a spaCy pipeline")
@@ -71,7 +72,7 @@ class TrainOptions:
 # Options that may change when a run is resumed: they change its result only by rounding, or not at all.
 MAY_DIFFER = ("micro_batch_size", "train_on_test", "save_steps", "logging_steps", "report_to")
 
-_NEWER = ("held_out", "target", "attention", "fused_loss")  # older runs lack these options
+_NEWER = ("held_out", "target", "attention", "compile", "fused_loss")  # older runs lack these options
 
 
 def recorded(options: Any) -> dict[str, Any]:

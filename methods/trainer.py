@@ -45,6 +45,7 @@ from temporalwiki.methods.method import Batch, ExtraLoss, Method, StepShare
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.speed import Speed, peak, work
 
+COMPILER = "inductor"
 EMPTY = -1  # an example that is all padding: it fills up the last global batch
 _COMPLETE = "complete.json"  # written last: a checkpoint without this file does not count
 _TRAINED = "trained.safetensors"
@@ -134,6 +135,8 @@ def training_arguments(
         fp16=precision == "fp16",
         activation_checkpointing=options.gradient_checkpointing,
         activation_checkpointing_kwargs={"use_reentrant": False} if options.gradient_checkpointing else None,
+        torch_compile=options.compile,
+        torch_compile_backend=COMPILER if options.compile else None,
         dataloader_pin_memory=torch.cuda.is_available(),
         seed=options.seed,
         data_seed=options.seed,
@@ -405,12 +408,13 @@ class ContinualTrainer(ContinualMixin, Trainer):
         )
         loss = loss / share.tokens
         if (balance := getattr(output, "aux_loss", None)) is not None:
-            weight = self.accelerator.unwrap_model(model).config.get_text_config(decoder=True).router_aux_loss_coef
+            weight = self.model.config.get_text_config(decoder=True).router_aux_loss_coef
             loss = loss + weight * balance.to(loss.device) * share.fraction
         if self.extra_loss is not None:
             with self.accelerator.autocast():  # a teacher computes in the precision of its student
                 logits = getattr(output, "logits", None)
-                extra = self.extra_loss(self.accelerator.unwrap_model(model), inputs, logits, share)
+                plain = self.accelerator.unwrap_model(model, keep_torch_compile=False)
+                extra = self.extra_loss(plain, inputs, logits, share)
             self.extras.append(extra.detach())
             loss = loss + extra
         return loss

@@ -14,6 +14,7 @@ from typing import Any
 
 import datasets
 import numpy as np
+import torch
 from datasets.exceptions import DatasetsError
 from huggingface_hub import HfFileSystem
 from transformers import PreTrainedTokenizerBase, TrainingArguments
@@ -206,6 +207,8 @@ def make_trainer(
             "the tokenizer has neither an end token nor a padding token; add one to tokenizer_config.json"
         )
     past = 0 if training_data.past is None else len(training_data.past)
+    if options.compile:
+        torch.compiler.reset()  # else it gives up at the ninth model of a process
     order = example_order(method, options, len(training_data.new), past)
     steps = len(order) // options.batch_size
     arguments: Callable[..., TrainingArguments] = partial(
