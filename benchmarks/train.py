@@ -249,7 +249,8 @@ def compare_speed(arguments: argparse.Namespace) -> None:
     note = (
         f"{arguments.model or arguments.config} in {arguments.precision}, with dropout; {options.batch_size} x "
         f"{options.sequence_length} tokens a step, {options.micro_batch_size} sequences at once, documents of "
-        f"{DOCUMENT} tokens; torch {torch.__version__}, {device}. Each line adds an option to the line above. "
+        f"{DOCUMENT} tokens; torch {torch.__version__}, {device}. Each line adds an option to the line above. MFU "
+        "counts all pairs of tokens of a row. "
     )
     columns = ("options", "step s", "tokens/s", "TFLOP/s", "MFU %", "peak GB")
     report(Table("train_speed", "Training on a GPU", columns, lines, note + " ".join(left_out)), arguments.figures)
