@@ -30,7 +30,7 @@ from transformers.utils import logging
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.methods import METHODS, find_method
-from temporalwiki.methods.attention import set_attention
+from temporalwiki.methods.attention import check_kernels, set_attention
 from temporalwiki.methods.method import Phase
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch
@@ -235,7 +235,8 @@ def compare_speed(arguments: argparse.Namespace) -> None:
         model = diff.prepare(_model(arguments), Phase())
         try:
             if attention := more.get("attention"):
-                set_attention(model, attention, arguments.precision, torch.cuda.is_available())
+                check_kernels(attention, arguments.precision)
+                set_attention(model, attention)
         except UsageError as error:
             left_out.append(f"{name} is left out: {error}.")
             continue

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.modeling_flash_attention_utils import prepare_fa_kwargs_from_position_ids
@@ -22,23 +23,27 @@ _PACKAGES = {
 _DROPOUTS = ("attn_pdrop", "attention_dropout")  # their names in configurations
 
 
-def set_attention(model: PreTrainedModel, name: str, precision: str, cuda: bool) -> None:
-    """Let a model compute attention with the kernels that `transformers` calls ``name``.
+def check_kernels(name: str, precision: str) -> None:
+    """Raise UsageError if this machine cannot run the kernels that `transformers` calls ``name``."""
+    option = f"--attention {name}"
+    if not torch.cuda.is_available():
+        raise UsageError(f"{option}: needs a GPU")
+    if name in _PACKAGES:
+        package, available = _PACKAGES[name]
+        if not available():  # the library would download kernels
+            raise UsageError(f"{option}: needs the package {package}, which is not installed")
+        if precision == "fp32":
+            raise UsageError(f"{option}: computes in bf16 or fp16 only, so not with --precision fp32")
 
-    Raises UsageError if the kernels are not installed, or support neither this model nor its dropout. It never
-    downloads kernels, as the library would.
+
+def set_attention(model: PreTrainedModel, name: str) -> None:
+    """Let a model compute attention with the kernels ``name``, which ``check_kernels`` has found.
+
+    Raises UsageError if they do not support the model, or its dropout.
     """
     option, config = f"--attention {name}", model.config.get_text_config(decoder=True)
     if model.config.is_encoder_decoder:
         raise UsageError(f"{option}: only for decoder-only models, whose rows hold several documents")
-    if not cuda:
-        raise UsageError(f"{option}: needs a GPU")
-    if name in _PACKAGES:
-        package, available = _PACKAGES[name]
-        if not available():
-            raise UsageError(f"{option}: needs the package {package}, which is not installed")
-        if precision == "fp32":
-            raise UsageError(f"{option}: computes in bf16 or fp16 only, so not with --precision fp32")
     rate = max(getattr(config, dropout, 0) or 0 for dropout in _DROPOUTS)
     if name != "flash_attention_2" and rate:
         raise UsageError(
@@ -54,8 +59,9 @@ def set_attention(model: PreTrainedModel, name: str, precision: str, cuda: bool)
 
 
 def is_flash(model: nn.Module) -> bool:
-    """Return whether a model computes attention with a flash kernel, which reads rows as ``one_row`` makes them."""
-    return str(getattr(model.config, "_attn_implementation", "")).startswith(_FLASH)
+    """Return whether a decoder-only model has a flash kernel, which reads rows as ``one_row`` makes them."""
+    attention = str(getattr(model.config, "_attn_implementation", ""))
+    return attention.startswith(_FLASH) and not model.config.is_encoder_decoder
 
 
 def one_row(batch: Any) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from temporalwiki.base.terminal import say
 from temporalwiki.builders.manifests import DataFile, check_checkpoint, read_training, settings_of
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
-from temporalwiki.methods.attention import set_attention
+from temporalwiki.methods.attention import check_kernels, set_attention
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
 from temporalwiki.methods.method import Method, Phase
@@ -100,7 +100,7 @@ def _check_data(phases: list[Run]) -> dict[str, list[str]]:
     This is cheap, so it comes first: a typo costs neither the download of the model nor an earlier phase.
     """
     _check_sharding(phases[0])
-    _check_fused_loss(phases[0])
+    _check_speed_options(phases[0])
     available, reads = config_names(phases[0].data), {}
     for run in phases:
         reads[run.config] = configs_to_read(
@@ -118,8 +118,10 @@ def _check_sharding(run: Run) -> None:
         raise UsageError("FSDP cannot shard the state of adafactor: train with DDP")
 
 
-def _check_fused_loss(run: Run) -> None:
-    """Raise UsageError if the loss is to be fused and the method cannot work so."""
+def _check_speed_options(run: Run) -> None:
+    """Raise UsageError for attention that this machine lacks, and for a fused loss that the method cannot use."""
+    if run.options.attention is not None:
+        check_kernels(run.options.attention, _precision(run.options.precision))
     if run.options.fused_loss and run.method.reads_logits:
         raise UsageError(f"{run.name}: reads the logits, which --fused-loss does not keep")
     if run.options.fused_loss and type(run.method).own_trainer is not Method.own_trainer:
@@ -193,7 +195,7 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     if sharding() == "FSDP" and is_encoder_decoder(start.model):
         raise UsageError(f"{run.name}: FSDP cannot shard T5, because of its shared embedding: train with DDP")
     if options.attention is not None:
-        set_attention(start.model, options.attention, precision, torch.cuda.is_available())
+        set_attention(start.model, options.attention)
         start.model.to(state.device)  # before the training, because these kernels run on GPUs only
     inherited = _inherited(reference, on_test(reads))
     phase = _phase_of(run, reference, tuple(inherited.get("earlier_steps", ())))

@@ -17,9 +17,10 @@ from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, T5Config
 from transformers import modeling_flash_attention_utils as library
 
 from temporalwiki.base.errors import UsageError
+from temporalwiki.commands import main
 from temporalwiki.methods import attention
 from temporalwiki.methods.architecture import mixes_documents
-from temporalwiki.methods.attention import is_flash, one_row, set_attention
+from temporalwiki.methods.attention import check_kernels, is_flash, one_row, set_attention
 
 import tiny_training
 
@@ -147,9 +148,10 @@ def test_a_run_with_flash_attention_has_the_loss_of_one_without(
     )
     tiny_training.train(folder, method, folder / "llama", tmp_path / "plain", *options)
 
-    def without_checks(model: Any, name: str, *_: Any) -> None:
+    def without_checks(model: Any, name: str) -> None:
         model.config._attn_implementation_internal = name
 
+    monkeypatch.setattr("temporalwiki.methods.train.check_kernels", lambda *_: None)
     monkeypatch.setattr("temporalwiki.methods.train.set_attention", without_checks)
     options += ("--attention", "flash_attention_2")
     tiny_training.train(folder, method, folder / "llama", tmp_path / "flash", *options)
@@ -165,41 +167,62 @@ def test_a_run_with_flash_attention_has_the_loss_of_one_without(
             assert "flash_attention" not in path.read_text("utf-8")
 
 
-T5 = T5ForConditionalGeneration(T5Config(vocab_size=99, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2))
-ANY: dict[str, Any] = {"precision": "bf16", "cuda": True}
+CONFIGURED = T5Config(vocab_size=99, d_model=8, d_kv=4, d_ff=8, num_layers=1, num_heads=2)
 
 
 @pytest.mark.parametrize(
-    ("model", "name", "where", "says"),
+    ("model", "says"),
     [
-        (T5, "flex_attention", ANY, "only for decoder-only models"),
-        (tiny("llama"), "flex_attention", ANY | {"cuda": False}, "needs a GPU"),
-        (tiny("llama"), "flash_attention_3", ANY, "needs the package flash-attn-3, which is not installed"),
-        (tiny("gpt2"), "flex_attention", ANY, "has no dropout, but the model's configuration asks for 0.1 in att"),
+        (T5ForConditionalGeneration(CONFIGURED), "only for decoder-only models"),
         (
-            tiny("llama", attention_dropout=0.2),
-            "flex_attention",
-            ANY,
-            "has no dropout, but the model's configuration asks for 0.2 in attention; use flash_attention_2",
+            tiny("gpt2"),
+            "has no dropout, but the model's configuration asks for 0.1 in attention; use flash_attention_2",
         ),
+        (tiny("llama", attention_dropout=0.2), "has no dropout, but the model's configuration asks for 0.2 in att"),
     ],
 )
-def test_what_the_kernels_cannot_do(model: Any, name: str, where: dict[str, Any], says: str) -> None:
+def test_models_that_the_kernels_do_not_support(model: Any, says: str) -> None:
     before = model.config._attn_implementation
-    with pytest.raises(UsageError, match=f"--attention {name}: {says}"):
-        set_attention(model, name, **where)
+    with pytest.raises(UsageError, match=f"--attention flex_attention: {says}"):
+        set_attention(model, "flex_attention")
     assert model.config._attn_implementation == before
-
-
-@pytest.mark.parametrize("precision", ["bf16", "fp32"])
-def test_flash_kernels_compute_in_half_precision(precision: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(attention._PACKAGES, "flash_attention_2", ("flash-attn", lambda: True))
-    with pytest.raises(UsageError, match="not with --precision fp32" if precision == "fp32" else "FlashAttention2"):
-        set_attention(tiny("llama"), "flash_attention_2", precision, cuda=True)  # the library finds no kernels here
 
 
 def test_flex_attention_is_set_where_a_model_has_no_dropout() -> None:
     model = tiny("llama")
-    set_attention(model, "flex_attention", **ANY)
+    set_attention(model, "flex_attention")
     assert model.config._attn_implementation == "flex_attention"
     assert not is_flash(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "cuda", "installed", "says"),
+    [
+        ("flex_attention", "bf16", False, True, "needs a GPU"),
+        ("flash_attention_2", "bf16", True, False, "needs the package flash-attn, which is not installed"),
+        ("flash_attention_3", "bf16", True, False, "needs the package flash-attn-3, which is not installed"),
+        ("flash_attention_2", "fp32", True, True, "computes in bf16 or fp16 only, so not with --precision fp32"),
+        ("flash_attention_2", "bf16", True, True, ""),
+        ("flex_attention", "fp32", True, False, ""),
+    ],
+)
+def test_machines_that_lack_the_kernels(
+    name: str, precision: str, cuda: bool, installed: bool, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: cuda)
+    for kernels, (package, _) in list(attention._PACKAGES.items()):
+        monkeypatch.setitem(attention._PACKAGES, kernels, (package, lambda: installed))
+    if not says:
+        check_kernels(name, precision)
+        return
+    with pytest.raises(UsageError, match=f"--attention {name}: {says}"):
+        check_kernels(name, precision)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the message is for machines without a GPU")
+def test_a_missing_kernel_costs_no_download(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tiny_training.write(tmp_path)
+    words = ("--data", folder / "data", "--config", "new", "--output", tmp_path / "out")
+    given = ("train", "--method", "diff", "--model", "no/model", "--attention", "flash_attention_2", *words)
+    assert main([str(word) for word in given]) == 2
+    assert "--attention flash_attention_2: needs a GPU" in capsys.readouterr().err
