@@ -176,6 +176,11 @@ def _set_start(wanted: Evaluation, model: Scored) -> str:
         return f"--start {error}"
     if isinstance(start, InterfaceModel):
         return f"--start {start.reference}: gives no likelihoods"
+    if isinstance(model, CompletionsModel) and isinstance(start, CachedModel):
+        return (
+            f"--start {start.reference}: has weights here, but {model.reference} is scored by its server; name one on "
+            "a server, or its results"
+        )
     if start.precision != model.precision:
         return (
             f"--start {start.reference}: its scores are {start.precision}, but {wanted.model} is scored in "
