@@ -31,6 +31,7 @@ _VERSION = 1  # raised by a change that moves a score; cached scores of other ve
 _TRIAL = "Monday, Tuesday, Wednesday, Thursday, Friday,"
 _NOISE = 0.25  # nats between reading and writing a token: servers compute in half precision
 _ROUNDING = 1e-3  # nats that a log-probability may be above zero
+_PART = "\ufffd"  # of a character, as many servers write it
 _TOO_LONG = re.compile(r"context (?:length|window)", re.IGNORECASE)  # as vLLM and llama-cpp-python say it
 _REFUSED = frozenset((400, 404, 405, 422, 501))  # by a server without the endpoint or without ``echo``
 
@@ -75,6 +76,8 @@ class CompletionsModel(ProviderModel):
 
     def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
         """Return each text's scores; None for a text that is longer than the context, or has nothing to predict.
+
+        A text whose target begins with a character of several tokens is None as well.
 
         Raises NoLikelihoodsError for likelihoods that are missing or cannot be right, and InputError if the server
         fails; earlier scores are kept.
@@ -183,18 +186,23 @@ class CompletionsModel(ProviderModel):
 def read_scores(text: Text, reply: Reply) -> Scores:
     """Return the scores of a text from the reply of a server that repeated it and wrote at most one more token.
 
-    Raises ValueError if the reply has no likelihoods of this text, or some that cannot be right.
+    No token is scored if the reply does not tell which tokens have the first character of the target. Raises ValueError
+    if the reply has no likelihoods of this text, or some that cannot be right.
     """
     found, usage = _logprobs(reply), reply.usage
     count = len(found.tokens) - usage.completion_tokens
     if count not in (usage.prompt_tokens, usage.prompt_tokens - 1):  # some leave out BOS
         raise ValueError(f"{count} tokens of a prompt that has {usage.prompt_tokens}")
     prompt = text.context + text.target
-    places, values = places_of(prompt, found.tokens[:count]), found.token_logprobs[:count]
+    tokens, values = found.tokens[:count], found.token_logprobs[:count]
+    places = places_of(prompt, tokens)
     if places is None and values[0] is None:  # the first one is BOS
-        places, values = places_of(prompt, found.tokens[1:count]), values[1:]
+        tokens, values = tokens[1:], values[1:]
+        places = places_of(prompt, tokens)
     if places is None:
         raise ValueError("its tokens do not add up to the text")
+    border = len(text.context)
+    torn = border > 0 and _torn(prompt, tokens, places, border)
     if values and values[0] is None:
         places, values = places[1:], values[1:]
     nll = []
@@ -202,8 +210,8 @@ def read_scores(text: Text, reply: Reply) -> Scores:
         if value is None or not math.isfinite(value) or value > _ROUNDING:
             raise ValueError(f"a log-probability is {value}")
         nll.append(max(-value, 0.0))
-    check_border(prompt, places, len(text.context))
-    scored = places[:, 1] > len(text.context)
+    check_border(prompt, places, border)
+    scored = (places[:, 1] > border) & (not torn)
     return Scores(np.array(nll)[scored], places[scored])
 
 
@@ -219,33 +227,46 @@ def _logprobs(reply: Reply) -> Logprobs:
 def places_of(prompt: str, tokens: Sequence[str]) -> Ints | None:
     """Return where each token begins and ends in a prompt, or None if the tokens do not add up to it.
 
-    A part of a character has no text: servers write "" or U+FFFD for it. Its place are the characters, never ASCII,
-    that no other token has.
+    A token that is a part of a character has no text: servers write "" or U+FFFD for it. Some write the character with
+    its last part, others never; then no token has the character, which is not an ASCII one.
     """
-    places: list[tuple[int, int]] = []
-    end = parts = 0
-    for number, token in enumerate(tokens):
-        if number == 0 and not prompt.startswith(" ") and token.startswith(" "):  # SentencePiece adds it
-            token = token[1:]
+    for skip in (True, False):  # the character, or its last part follows
+        places: list[tuple[int, int]] = []
+        end = parts = 0
+        for number, token in enumerate(tokens):
+            if number == 0 and not prompt.startswith(" ") and token.startswith(" "):  # SentencePiece adds it
+                token = token[1:]
+                if not token:
+                    places.append((0, 0))
+                    continue
+            token = token.strip(_PART)
             if not token:
-                places.append((0, 0))
+                parts += 1
                 continue
-        token = token.strip("\ufffd")
-        if not token:
-            parts += 1
-            continue
-        begin = end + bool(parts and not prompt[end : end + 1].isascii())
-        while not prompt.startswith(token, begin):
-            if prompt[begin : begin + 1].isascii():  # the end of the prompt as well
-                return None
-            begin += 1
-        places += [(end, begin)] * parts + [(begin, begin + len(token))]
-        end, parts = begin + len(token), 0
-    rest = prompt[end:]
-    if bool(rest) != bool(parts) or (rest and any(character.isascii() for character in rest)):
-        return None
-    places += [(end, len(prompt))] * parts
-    return np.array(places, dtype=np.int64).reshape(-1, 2)
+            begin = end + bool(parts and skip and not prompt[end : end + 1].isascii())
+            while not prompt.startswith(token, begin) and not prompt[begin : begin + 1].isascii():
+                begin += 1
+            if not prompt.startswith(token, begin):
+                break
+            places += [(end, max(begin, end + 1))] * parts + [(begin, begin + len(token))]
+            end, parts = begin + len(token), 0
+        else:
+            rest = prompt[end:]
+            if bool(rest) == bool(parts) and not any(character.isascii() for character in rest):
+                places += [(end, len(prompt))] * parts
+                return np.array(places, dtype=np.int64).reshape(-1, 2)
+    return None
+
+
+def _torn(prompt: str, tokens: Sequence[str], places: Ints, border: int) -> bool:
+    """Whether the first character after a border may have a part in the token before."""
+    if prompt[border : border + 1].isascii():
+        return False
+    touching = [
+        (token.strip(_PART), end) for token, (begin, end) in zip(tokens, places, strict=True) if begin <= border
+    ]
+    parts = any(not token and end >= border for token, end in touching)
+    return parts or not any(token and end > border for token, end in touching)
 
 
 def check_border(text: str, places: Ints, border: int) -> None:

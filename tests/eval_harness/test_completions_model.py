@@ -78,6 +78,21 @@ READ: dict[str, tuple[Text, Reply, list[float], list[tuple[int, int]]]] = {
     "the second of two equal characters": (
         Text("", "京京"), reply(["", "", "京", "."], [None, -1, -2, -9], 3), [1, 2], [(0, 1), (1, 2)]
     ),
+    "the last part of a character has its text": (
+        Text("", "is 京 京x"), reply(["is", "", " 京", "", " 京", "x", "."], [None, -1, -2, -3, -4, -5, -9], 6), [1, 2, 3, 4, 5], [(2, 3), (2, 4), (4, 5), (4, 6), (6, 7)]
+    ),
+    "a target that begins in the middle of a token, which has the space before as well": (
+        Text("is. ", "京x"), reply(["is", ".", " ", "", "x", "."], [None, -1, -2, -3, -4, -9], 5), [], []
+    ),
+    "so does U+FFFD": (
+        Text("is. ", "京x"), reply(["is", ".", " \ufffd", "\ufffdx", "."], [None, -1, -2, -3, -9], 4), [], []
+    ),
+    "a target that begins with a whole character": (
+        Text("is. ", "京x"), reply(["is", ".", " 京", "x", "."], [None, -1, -2, -3, -9], 4), [2, 3], [(3, 5), (5, 6)]
+    ),
+    "a context that ends with parts": (
+        Text("京", " x"), reply(["", "", " x", "."], [None, -1, -2, -9], 3), [2], [(1, 3)]
+    ),
     "rounding above zero": (
         Text("", "Kesh is"), reply(["Kesh", " is", "."], [None, 1e-7, -9], 2), [0], [(4, 7)]
     ),
