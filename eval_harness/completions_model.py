@@ -186,12 +186,12 @@ class CompletionsModel(ProviderModel):
 def read_scores(text: Text, reply: Reply) -> Scores:
     """Return the scores of a text from the reply of a server that repeated it and wrote at most one more token.
 
-    No token is scored if the reply does not tell which tokens have the first character of the target. Raises ValueError
-    if the reply has no likelihoods of this text, or some that cannot be right.
+    No token is scored if the reply does not tell which tokens have the first character of the target. Raises
+    ValueError if the reply has no likelihoods of this text, or some that cannot be right.
     """
     found, usage = _logprobs(reply), reply.usage
     count = len(found.tokens) - usage.completion_tokens
-    if count not in (usage.prompt_tokens, usage.prompt_tokens - 1):  # some leave out BOS
+    if count < 1 or count not in (usage.prompt_tokens, usage.prompt_tokens - 1):  # some leave out BOS
         raise ValueError(f"{count} tokens of a prompt that has {usage.prompt_tokens}")
     prompt = text.context + text.target
     tokens, values = found.tokens[:count], found.token_logprobs[:count]

@@ -117,6 +117,7 @@ WRONG: dict[str, tuple[Text, Reply, str]] = {
     "the beginning was cut off": (FACT, reply([" is", " Osk", "."], [None, -2, -9], 2), "do not add up"),
     "a token is missing": (FACT, reply(["Kesh", " Osk", "."], [None, -2, -9], 3), "do not add up"),
     "a token of another script is missing": (Text("", "is 京 東 x"), reply(["is", " 京", " x", "."], [None, -1, -2, -9], 4), "do not add up"),
+    "a count below zero": (FACT, reply(["Kesh", " is", " Osk", "."], [None, -1, -2, -9], -1, written=5), "-1 tokens of a prompt that has -1"),
     "too few tokens": (FACT, reply(["Kesh", "."], [None, -9], 3), "1 tokens of a prompt that has 3"),
     "too many tokens": (FACT, reply(["<|user|>", "\n", "Kesh", " is", " Osk", "."], [None, -1, -1, -1, -2, -9], 5), "do not add up"),
     "other text": (FACT, reply(["Kesh", " was", " Osk", "."], [None, -1, -2, -9], 3), "do not add up"),
