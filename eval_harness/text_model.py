@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from temporalwiki.eval_harness.cached_model import CachedModel, revision
+from temporalwiki.eval_harness.cached_model import CachedModel, default_precision, revision
 from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.eval_harness.scoring import SENTINEL
 from temporalwiki.eval_harness.tasks.lama import in_question
@@ -61,6 +61,6 @@ def open_model(reference: str) -> WritingModel:
 
 @lru_cache(maxsize=1)
 def _opened(reference: str, name: str, revision: str) -> WritingModel:
-    model = CachedModel(reference, cache_folder())
+    model = CachedModel(reference, cache_folder(), default_precision())
     model.revision = revision  # its files are not hashed again
     return WritingModel(model, name)
