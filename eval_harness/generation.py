@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, takewhile
@@ -28,6 +29,7 @@ from temporalwiki.methods.packing import Encoder
 
 VERSION = 2  # raised by a change that moves an answer; cached answers of other versions are not used
 _MESSAGE = "the message stands here"  # marks its place in a chat template
+_ANNOUNCEMENT = re.compile(r"\A\s*[^\n]*:[^\S\n]*\n")
 _TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # prompt and answer tokens per batch; larger batches are not faster
 
 
@@ -228,14 +230,15 @@ class Writer(Generator):
     """Continues prompts as the model was trained to: a chat model answers a message, others continue the plain text.
 
     Encoder-decoder models (T5, Marian ...) read the prompt unchanged, without ``<extra_id_0>``. An answer is a line:
-    small models do not stop after it, and repeat themselves up to the longest answer.
+    small models do not stop after it, and repeat themselves up to the longest answer. A line before it that ends with
+    a colon ("Here is the sentence:") is no answer.
     """
 
     def _cut(self, text: str) -> str:
-        return text.strip().partition("\n")[0].rstrip()
+        return _ANNOUNCEMENT.sub("", text).strip().partition("\n")[0].rstrip()
 
     def _ended(self, text: str) -> bool:
-        return "\n" in text.lstrip()
+        return "\n" in _ANNOUNCEMENT.sub("", text).lstrip()
 
     def _read(self, prompts: Sequence[str]) -> Iterator[list[int]]:
         if self.encoder_decoder or not self.tokenizer.chat_template:

@@ -36,10 +36,24 @@ def test_same_alone_as_with_others(model: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("simple", [True, False])
-def test_an_answer_is_a_line(simple: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("\n Anna Weber", "Anna Weber"),
+        ("Anna  Weber : 3", "Anna Weber : 3"),
+        ("Here is the answer:\n\nAnna Weber", "Anna Weber"),
+        ("Answer:\nAnna Weber", "Anna Weber"),
+        ("Answer: Anna Weber", "Anna Weber"),
+        ("Answer:", None),
+    ],
+)
+def test_an_answer_is_a_line(
+    line: str, expected: str | None, simple: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A model that goes on after its answer is stopped at the end of the line."""
     folder = str(tiny_models.save("llama", tmp_path / "llama"))
-    said = tiny_models.tokenizer("llama")("\n Anna Weber\nAnna Weber\nAnna")["input_ids"]
+    rest = "\nAnna Weber\nAnna" if expected else ""
+    said = tiny_models.tokenizer("llama")(line + rest)["input_ids"]
     steps: list[int] = []
 
     def dictated(self: Writer, logits: torch.Tensor) -> torch.Tensor:
@@ -49,9 +63,9 @@ def test_an_answer_is_a_line(simple: bool, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Writer, "_finite", dictated)
     monkeypatch.setattr(Writer, "_simple", simple)
     model = WritingModel(CachedModel(folder, tmp_path / "store"), "m")
-    assert model.answers(["Who?"], "test", len(said)) == ["Anna Weber"]
-    after = tiny_models.tokenizer("llama").decode(steps)
-    assert after == ("\n Anna Weber\n" if simple else "\n Anna Weber\nAnna Weber\nAnna")
+    assert model.answers(["Who?\nAnswer:"], "test", len(said)) == [expected]
+    written = tiny_models.tokenizer("llama").decode(steps)
+    assert written == (f"{line}\n" if simple and rest else line + rest)
 
 
 @pytest.mark.parametrize(("bytes_a_parameter", "expected"), [(8, torch.float32), (7, torch.bfloat16)])
