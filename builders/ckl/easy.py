@@ -8,6 +8,7 @@ a question. The answer must survive each step, and another model must find it ag
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date
@@ -32,6 +33,7 @@ from temporalwiki.builders.wikipedia.sentences import split_sentences
 
 # the options that name models
 MODELS = ("decontextualization", "there", "back", "questions", "reader", "closed_book")
+_KEPT = 0.6  # the least share of a sentence's words that a rewritten one keeps: only pronouns and the like change
 _PASSAGES = 5  # of the past that are compared with a sentence
 _CLOZE = "a sentence of a recent news page, clear without it, with a name or date masked (CKL, Figure 4 b)"
 _ABOUT = {
@@ -190,6 +192,8 @@ def make_clozes(
             counts.drop("cannot stand alone")
         elif reason := _lost(text, one.passage.answer, "decontextualisation"):
             counts.drop(reason)
+        elif _says_something_else(text, one.passage.sentence):
+            counts.drop("another sentence after decontextualisation")
         elif _invented(text, _known(one.passage)):
             counts.drop("names or numbers after decontextualisation that the text does not have")
         else:
@@ -202,8 +206,10 @@ def make_clozes(
         answer = one.passage.answer
         if text is None:
             counts.drop("not translated")
-        elif (reason := _lost(text, answer, "back-translation")) or (reason := reason_to_drop(text, options)):
+        elif reason := _lost(text, answer, "back-translation"):
             counts.drop(reason)
+        elif reason := reason_to_drop(text, options):
+            counts.drop(f"{reason} after back-translation")
         elif _invented(text, before) or _invented(before, text):
             counts.drop("other names or numbers after back-translation")
         else:  # _lost has checked that the answer occurs once
@@ -270,6 +276,12 @@ def _invented(text: str, known: str) -> bool:
     first = _NAME_OR_NUMBER.search(text)
     named = (match[0] for match in _NAME_OR_NUMBER.finditer(text, first.end() if first else 0))
     return any(word.casefold() not in known_words for word in named if not word.islower())
+
+
+def _says_something_else(text: str, sentence: str) -> bool:
+    """Tell whether less than _KEPT of a sentence's words are in a text: small models rewrite the page's first one."""
+    words, found = (Counter(_NAME_OR_NUMBER.findall(part.casefold())) for part in (sentence, text))
+    return (words & found).total() < _KEPT * words.total()
 
 
 def _left_out(one: Drawn, config: str, options: EasyOptions) -> str | None:

@@ -84,8 +84,7 @@ def _prompt(item: Passage, model: TextModel) -> str:
 def _question(text: str | None) -> str | None:
     if not text or "?" not in text:
         return None
-    found = text[: text.index("?") + 1].strip()
-    return found.removeprefix("question:").removeprefix("Question:").strip() or None
+    return text[: text.index("?") + 1].removeprefix("question:").strip()
 
 
 def are_answered(passages: Sequence[Passage], asked: Sequence[str], model: TextModel) -> list[bool]:

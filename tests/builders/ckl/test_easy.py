@@ -130,6 +130,7 @@ USELESS: list[tuple[dict[str, str | None], str]] = [
         {ALONE: "Easton and Mayor Anna Weber opened Easton and Mayor Anna Weber."},
         "the answer stands more than once after decontextualisation",
     ),
+    ({ALONE: "Mayor Anna Weber is known in all of Easton."}, "another sentence after decontextualisation"),
     ({ALONE: "Mayor Anna Weber of Westland opened a new bridge in Easton."}, OTHERS),
     ({ALONE: "Mayor Anna Weber opened 3 new bridges in Easton there."}, OTHERS),
     ({"translation": None}, "not translated"),
@@ -137,13 +138,13 @@ USELESS: list[tuple[dict[str, str | None], str]] = [
     ({BACK: "Someone opened a new bridge in that old town."}, "the answer was lost in back-translation"),
     (
         {BACK: "Mayor Anna Weber opened a bridge in Easton. It is the third that was opened there."},
-        "is more than one sentence",
+        "is more than one sentence after back-translation",
     ),
     (
         {BACK: "The new Mayor Anna Weber opened a bridge in Easton, Westland."},
         "other names or numbers after back-translation",
     ),
-    ({BACK: "Mayor Anna Weber, Easton."}, "too short"),
+    ({BACK: "Mayor Anna Weber, Easton."}, "too short after back-translation"),
     ({"questions": None}, "no question"),
     ({"questions": "Who opened it."}, "no question"),
     ({"questions": "Did mayor anna weber or Easton open a bridge?"}, "the question holds the answer"),
