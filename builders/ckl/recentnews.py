@@ -13,13 +13,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.options import option
-from temporalwiki.builders.ckl import salient_spans
 from temporalwiki.builders.ckl.config import Config, Counts, Row
 from temporalwiki.builders.ckl.near_duplicates import near_duplicates
 from temporalwiki.builders.ckl.news_pages import ARTICLES, Extracted, extract
@@ -45,10 +43,6 @@ class NewsOptions:
     small_share: float = option(0.1, "share of the articles in the small news")
     phase_two: str = option("2020-11-01", "first day of the second phase of the small news")
     seed: int = option(0, "seed of the draw")
-    spans: str | None = option(
-        None, "mask salient spans, which are found by rules, or by a spaCy pipeline (name or folder)"
-    )
-    mask_rate: float = option(0.15, "share of a text to mask")
 
     def __post_init__(self) -> None:
         for name in ("since", "until", "phase_two"):
@@ -59,8 +53,6 @@ class NewsOptions:
             raise UsageError(f"the similarity of near duplicates must be from 0.3 to 0.99, not {self.near_duplicates}")
         if not 0 < self.small_share <= 1:
             raise UsageError(f"the share of the small news must be above 0 and at most 1, not {self.small_share}")
-        if not 0 < self.mask_rate < 1:
-            raise UsageError(f"the share to mask must be between 0 and 1, not {self.mask_rate}")
         if len(self.language) != 2 or not self.language.islower():
             raise UsageError(f"{self.language!r} is not a language; give two letters, such as en")
 
@@ -95,10 +87,8 @@ class News:
 def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1) -> list[Config]:
     """Return the configs recentnews, recentnews-small, recentnews-small-p1 and recentnews-small-p2.
 
-    The articles of the pages are kept in the folder ``work``. Raises InputError for files or a spaCy pipeline that
-    cannot be used, UsageError for invalid options.
+    The articles of the pages are kept in the folder ``work``. Raises InputError for files that cannot be used.
     """
-    find = None if options.spans is None else salient_spans.finder(options.spans)
     news = find_news(paths, options, work, jobs)
     two = _seconds("phase_two", options.phase_two) or 0
 
@@ -120,27 +110,19 @@ def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 
         "-small-p1": (first, f"one article of recentnews-small from before {options.phase_two}"),
         "-small-p2": (second, f"one article of recentnews-small from {options.phase_two} on"),
     }
-    decided: dict[str, Any] = asdict(options) | {"libraries": news.pages.libraries}
-    if find is not None and options.spans is not None:
-        decided |= {"spans": Path(options.spans).name, "spans_found_by": find.key}
     configs = []
     for name, (left_out, about) in parts.items():
         counts = Counts()
-        rows = _chosen(news, left_out, counts)
-        masked = find is not None
-        if find is not None:
-            about = about.replace("one article", "a window of one article, salient spans masked,", 1)
-            rows = _masked(rows, find, options, counts)
         configs.append(
             Config(
                 name=f"recentnews{name}",
-                kind="masked-news" if masked else "news",
-                splits={"train": rows},
+                kind="news",
+                splits={"train": _chosen(news, left_out, counts)},
                 about=about,
                 licences=("other",),
                 source="News pages, read with trafilatura; the texts belong to their publishers.",
                 inputs=news.pages.inputs,
-                options=decided,
+                options=asdict(options) | {"libraries": news.pages.libraries},
                 counts=counts,
                 language=options.language,
                 warnings=_warnings(news),
@@ -227,22 +209,6 @@ def _chosen(news: News, left_out: Callable[[Row], str | None], counts: Counts) -
         else:
             counts.kept += 1
             yield row
-
-
-def _masked(rows: Iterator[Row], find: salient_spans.Find, options: NewsOptions, counts: Counts) -> Iterator[Row]:
-    """Yield masked windows of articles; ``counts`` counts windows, and its ``more`` counts articles."""
-    windows = Counts()
-    for row in rows:
-        made = salient_spans.masked(row["text"], find, options.mask_rate, options.seed)
-        for number, window in enumerate(made):
-            windows.read += 1
-            if isinstance(window, str):
-                windows.drop(window)
-            else:
-                windows.kept += 1
-                yield dict(row) | window._asdict() | {"id": f"{row['id']}-{number}"}
-    counts.more["articles"] = counts.as_json()
-    counts.read, counts.kept, counts.dropped = windows.read, windows.kept, windows.dropped
 
 
 def _warnings(news: News) -> list[str]:
