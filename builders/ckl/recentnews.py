@@ -25,7 +25,7 @@ from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.sql import database, rows_of
 
-VERSION = 3  # of the filters; kept articles of other versions are not used
+VERSION = 4  # of the filters; kept articles of other versions are not used
 _MEMORY = 1 << 30  # bytes for sorting; the rest goes to disk
 
 
@@ -37,9 +37,6 @@ class NewsOptions:
     since: str | None = option(None, "first day, as 2020-05-01")
     until: str | None = option(None, "last day")
     least_words: int = option(50, "words of the shortest article")
-    near_duplicates: float = option(
-        0.8, "least Jaccard similarity of word 5-grams that makes an article a near duplicate"
-    )
     small_share: float = option(0.1, "share of the articles in the small news")
     phase_two: str = option("2020-11-01", "first day of the second phase of the small news")
     seed: int = option(0, "seed of the draw")
@@ -49,8 +46,6 @@ class NewsOptions:
             _seconds(name, getattr(self, name))
         if self.since and self.until and self.since > self.until:
             raise UsageError(f"news since {self.since} until {self.until}: the first day is after the last")
-        if not 0.3 <= self.near_duplicates <= 0.99:
-            raise UsageError(f"the similarity of near duplicates must be from 0.3 to 0.99, not {self.near_duplicates}")
         if not 0 < self.small_share <= 1:
             raise UsageError(f"the share of the small news must be above 0 and at most 1, not {self.small_share}")
         if len(self.language) != 2 or not self.language.islower():
@@ -75,7 +70,6 @@ class News:
     """The articles that passed the filters, in order of time, and the counts of pages."""
 
     file: Path
-    kept: int
     pages: Extracted
     dropped: dict[str, int]  # pages by reason, in all steps
 
@@ -148,11 +142,10 @@ def find_news(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1
             dropped = _filter(pages, options, folder)
             write_json(report, dropped)
     dropped = read_json(report, dict[str, int], "the counts of news; remove its folder")
-    kept = pages.read - sum(dropped.values())
-    return News(folder / "articles.parquet", kept, pages, dropped)
+    return News(folder / "articles.parquet", pages, dropped)
 
 
-_FILTERS = ("language", "since", "until", "least_words", "near_duplicates")
+_FILTERS = ("language", "since", "until", "least_words")
 
 
 def _filter(pages: Extracted, options: NewsOptions, folder: Path) -> dict[str, int]:
@@ -161,7 +154,7 @@ def _filter(pages: Extracted, options: NewsOptions, folder: Path) -> dict[str, i
     schema = SCHEMAS["news"]
     with (
         database(folder, _MEMORY) as db,
-        near_duplicates(folder, options.near_duplicates) as texts,
+        near_duplicates(folder) as texts,
         ParquetWriter(folder / "articles.parquet", schema, rows=20_000) as out,
     ):
         columns = ", ".join(f'"{name}"' for name in ARTICLES.names)

@@ -209,7 +209,6 @@ def test_what_was_kept_is_not_made_again_and_half_of_it_is(tmp_path: Path, monke
         ({"until": "yesterday"}, "until 'yesterday': not a day"),
         ({"phase_two": ""}, "phase two '': not a day"),
         ({"since": "2020-06-01", "until": "2020-05-01"}, "the first day is after the last"),
-        ({"near_duplicates": 1.0}, "from 0.3 to 0.99, not 1.0"),
         ({"small_share": 0}, "above 0 and at most 1, not 0"),
         ({"language": "English"}, "'English' is not a language; give two letters, such as en"),
     ],
