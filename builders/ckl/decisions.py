@@ -36,7 +36,7 @@ _Votes = Mapping[str, Mapping[str, Decision]]  # by candidate and annotator
 class _Found(NamedTuple):
     votes: _Votes
     annotators: list[str]
-    judges: dict[str, float | None]  # the share of control questions that each judge has right
+    judges: list[str]
 
 
 def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Config]:
@@ -65,7 +65,7 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Conf
     options = {
         "least_annotators": least_annotators,
         "annotators": found.annotators,
-        "judges": {name: {"controls_right": score} for name, score in found.judges.items()},
+        "judges": found.judges,
         "candidates": {key: about[key] for key in ("options", "inputs", "past", "counts")},
     }
     configs = []
@@ -107,8 +107,7 @@ def _decisions(known: Mapping[str, Candidate], files: Iterable[Path]) -> _Found:
     unknown or changed candidate, and for two decisions of an annotator on a candidate.
     """
     votes: dict[str, dict[str, Decision]] = {}
-    judges: dict[str, float | None] = {}
-    annotators = set()
+    judges, annotators = set(), set()
     for file in files:
         for said in read_decisions(file):
             id = said.candidate.id
@@ -128,8 +127,8 @@ def _decisions(known: Mapping[str, Candidate], files: Iterable[Path]) -> _Found:
                 )
             annotators.add(said.who)
             if said.judge:
-                judges[said.who] = said.score
-    return _Found(votes, sorted(annotators), dict(sorted(judges.items())))
+                judges.add(said.who)
+    return _Found(votes, sorted(annotators), sorted(judges))
 
 
 def _agreement(votes: _Votes) -> dict[str, Any]:

@@ -61,7 +61,6 @@ class Said(NamedTuple):
     where: str  # file, task and annotator
     who: str  # "annotator 3", or the version of a model
     judge: bool  # a model, not a person
-    score: float | None  # of a model
     candidate: Candidate
     decision: Decision
 
@@ -89,7 +88,6 @@ class _Annotation(msgspec.Struct):
 class _Prediction(msgspec.Struct):
     model_version: str
     result: list[_Item] = []
-    score: float | None = None
 
 
 class _Task(msgspec.Struct):
@@ -103,9 +101,9 @@ def encode_task(candidate: Candidate) -> bytes:
     return msgspec.json.encode({"data": candidate})
 
 
-def encode_judged(candidate: Candidate, decision: Decision, judge: str, score: float | None) -> bytes:
+def encode_judged(candidate: Candidate, decision: Decision, judge: str) -> bytes:
     """Return a candidate as a task with a judge's decision as a prediction, in one line of JSON."""
-    prediction = {"model_version": judge, "score": score, "result": list(_result(decision))}
+    prediction = {"model_version": judge, "result": list(_result(decision))}
     return msgspec.json.encode({"data": candidate, "predictions": [prediction]})
 
 
@@ -142,12 +140,12 @@ def read_decisions(file: Path) -> Iterator[Said]:
             who = f"annotator {one.completed_by if isinstance(one.completed_by, int) else one.completed_by.id}"
             where = f"{file}: task {number}: {who}"
             result = [] if one.was_cancelled else one.result
-            yield Said(where, who, False, None, task.data, _decision(task.data.id, result, where))
+            yield Said(where, who, False, task.data, _decision(task.data.id, result, where))
         for guess in task.predictions:
             if not isinstance(guess, int):
                 where = f"{file}: task {number}: {in_one_line(guess.model_version)}"
                 decision = _decision(task.data.id, guess.result, where)
-                yield Said(where, guess.model_version, True, guess.score, task.data, decision)
+                yield Said(where, guess.model_version, True, task.data, decision)
 
 
 def _read(file: Path, to_do: str) -> list[_Task]:

@@ -207,9 +207,9 @@ def test_an_annotation_is_a_decision(tmp_path: Path, said: dict[str, Any], decis
 
 def test_what_a_judge_writes_is_read_back(tmp_path: Path) -> None:
     for said, decision in SAID.values():
-        (tmp_path / "judge.json").write_bytes(b"[%b]" % encode_judged(MAYOR, decision, "m 1", 0.5))
+        (tmp_path / "judge.json").write_bytes(b"[%b]" % encode_judged(MAYOR, decision, "m 1"))
         (found,) = read_decisions(tmp_path / "judge.json")
-        assert (found.who, found.judge, found.score, found.decision) == ("m 1", True, 0.5, decision), said
+        assert (found.who, found.judge, found.decision) == ("m 1", True, decision), said
 
 
 def test_other_forms_of_an_export(tmp_path: Path) -> None:
@@ -379,13 +379,11 @@ def test_annotators_that_disagree_are_counted(review: Path) -> None:
 
 def test_people_and_a_judge_decide_together(review: Path) -> None:
     decide(review, {"Lind": "none", "Ohm": "other"})
-    lines = [
-        encode_judged(one, Decision(one.id, True, True, "none"), "model 1", 0.8) for one in read_candidates(review)
-    ]
+    lines = [encode_judged(one, Decision(one.id, True, True, "none"), "model 1") for one in read_candidates(review)]
     (review / "annotations" / "judge-model.json").write_bytes(b"[%b]" % b",".join(lines))
     _, new = configs_from_decisions(review)
     assert new.counts.more["decided_by"] == {"annotator 1": 2, "model 1": 3}
-    assert new.options["judges"] == {"model 1": {"controls_right": 0.8}}
+    assert new.options["judges"] == ["model 1"]
     assert sorted(row["answers"] for row in new.splits["test"]) == [["Bo Lind"], ["Dora Pym"]]
 
 
