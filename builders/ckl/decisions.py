@@ -197,7 +197,7 @@ def row_from_decisions(
 
     statement = _most_frequent([decision.statement or candidate.statement for decision in voters])
     question = _most_frequent([decision.question or candidate.question for decision in voters])
-    answers = _distinct(decision.answers or [candidate.answer] for decision in voters)
+    answers = _distinct(decision.answers or [candidate.answer] for decision in voters) or [candidate.answer]
     if statement.count(SENTINEL) != 1 or "<extra_id_" in statement.replace(SENTINEL, ""):
         return "not exactly one blank in the statement"
     if not normalize(statement.replace(SENTINEL, "")):
@@ -209,7 +209,8 @@ def row_from_decisions(
     if any(occurs(answer, question) for answer in answers):
         return "the answer stands in the question"
     accepted = {normalize(answer) for answer in answers}
-    old = [text for text in _distinct(decision.old_answers for decision in voters) if normalize(text) not in accepted]
+    old = _distinct(decision.old_answers for decision in voters) if past == "other" else []
+    old = [text for text in old if normalize(text) not in accepted]
     if past == "other" and not old:
         return "the old answer is the new one"
     evidence = [decision.old_evidence for decision in voters if decision.old_evidence]

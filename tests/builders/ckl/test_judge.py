@@ -18,7 +18,7 @@ from temporalwiki.builders.ckl.candidates import CandidateOptions, read_candidat
 from temporalwiki.builders.ckl.corpus_index import Past, build_index
 from temporalwiki.builders.ckl.decisions import configs_from_decisions
 from temporalwiki.builders.ckl.judge import judge
-from temporalwiki.builders.ckl.label_studio import Candidate, Decision, _problem, read_decisions
+from temporalwiki.builders.ckl.label_studio import Candidate, Decision, is_complete, read_decisions
 from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models
@@ -129,7 +129,7 @@ def test_answers_of_a_model_are_read_strictly(said: dict[str, str | None], decis
     fake = says(said)
     (found,) = module._decide([PAST], fake)
     assert found == decision
-    assert _problem(found) is None
+    assert is_complete(found)
     assert len(fake.prompts) == len(said)  # decided candidates are not asked about again
     assert PAST.question in fake.prompts[0]
     assert all(text in fake.prompts[-1] for text in ("Anna Weber is", "Trees.", "Bo Lind is a")) == ("past" in said)
