@@ -24,6 +24,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import Counts, described
+from temporalwiki.builders.ckl.input_files import input_files
 from temporalwiki.builders.parquet import rows_at_once
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
@@ -256,26 +257,10 @@ def _quoted(text: str) -> str:
 
 def corpus_files(paths: Sequence[Path]) -> list[Path]:
     """Return the files of a corpus in order; raise InputError if there are none."""
-    files = sorted({file.resolve(): file for path in paths for file in _files(path)}.values())
-    if not files:
-        raise InputError("no files of an older corpus were given")
-    return files
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        if not path.name.endswith(_SUFFIXES):
-            raise InputError(f"{path}: not a file of a corpus ({', '.join(_SUFFIXES)})")
-        return [path]
-    if not path.is_dir():
-        raise InputError(f"{path}: no such file or folder")
-    if (path / "manifests").is_dir() and (path / "data").is_dir():
-        path = _config(path)
-    files = [file for file in path.rglob("*") if file.name.endswith(_SUFFIXES) and file.is_file()]
-    files = [file for file in files if not any(p.startswith(".") for p in file.relative_to(path).parts)]
-    if not files:
-        raise InputError(f"{path}: has no files of a corpus ({', '.join(_SUFFIXES)})")
-    return files
+    folders = [_config(path) if (path / "manifests").is_dir() and (path / "data").is_dir() else path for path in paths]
+    kind = f"a corpus ({', '.join(_SUFFIXES)})"
+    found, _ = input_files(folders, lambda file: file.name.endswith(_SUFFIXES), kind)
+    return found
 
 
 def _config(folder: Path) -> Path:
@@ -303,7 +288,7 @@ def _parquet(path: Path) -> Iterator[Text]:
     try:
         with pq.ParquetFile(path) as file:
             columns = [name for name in ("id", "title", "url", "text") if name in file.schema_arrow.names]
-            if "text" not in columns or not is_text(file.schema_arrow.field("text").type):
+            if "text" not in columns or not _is_text(file.schema_arrow.field("text").type):
                 names = ", ".join(file.schema_arrow.names[:8])
                 raise InputError(f"{path}: needs a text column named 'text'; its columns are {names}")
             batches = file.iter_batches(rows_at_once(path, 256), columns=columns, use_threads=False)
@@ -315,7 +300,7 @@ def _parquet(path: Path) -> Iterator[Text]:
         raise InputError(f"{path}: not a Parquet file that can be read: {error}") from None
 
 
-def is_text(kind: pa.DataType) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     """Tell whether a column of this type holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 

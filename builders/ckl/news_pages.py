@@ -26,6 +26,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders import streams
 from temporalwiki.builders.ckl import html_page, json_lines
 from temporalwiki.builders.ckl.html_page import LARGEST, Extractor, NewsPage, Response
+from temporalwiki.builders.ckl.input_files import input_files
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.parquet import ParquetWriter, rows_at_once
@@ -83,7 +84,7 @@ def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
     html_page.check_installed()
     files, ignored = find_files(paths)
     tasks = _plan(files)
-    libraries = {name: version for name in html_page.LIBRARIES if (version := _version(name))}
+    libraries = {name: importlib.metadata.version(name) for name in html_page.LIBRARIES}
     # by time instead of content: WARC files may have hundreds of gigabytes
     stats = [(name, file.stat().st_size, file.stat().st_mtime_ns) for name, file in files]
     key = fingerprint(VERSION, html_page.VERSION, libraries, stats, [replace(task, files=()) for task in tasks])
@@ -102,34 +103,13 @@ def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
     )
 
 
-def _version(library: str) -> str | None:
-    try:
-        return importlib.metadata.version(library)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def find_files(paths: list[Path]) -> tuple[list[tuple[str, Path]], list[str]]:
     """Return the files to read with their names, in order, and the names of other files in the folders.
 
     Names have no folders, so the result does not depend on where the files are. Raises InputError if nothing is left.
     """
-    found: set[Path] = set()
-    others: set[Path] = set()
-    for path in paths:
-        if path.is_dir():
-            for file in (inner for inner in path.rglob("*") if inner.is_file()):
-                if not any(part.startswith(".") for part in file.relative_to(path).parts):
-                    (found if _kind(file) else others).add(file.resolve())
-        elif not path.exists():
-            raise InputError(f"{path}: no such file or folder")
-        elif _kind(path) is None:
-            raise InputError(f"{path}: not a file of news ({', '.join(f'.{end}' for end in _KINDS)})")
-        else:
-            found.add(path.resolve())
-    if not found:
-        given = ", ".join(map(str, paths)) or "no path"
-        raise InputError(f"{given}: no files of news ({', '.join(f'.{end}' for end in _KINDS)})")
+    kind = f"news ({', '.join(f'.{end}' for end in _KINDS)})"
+    found, others = input_files(paths, lambda file: _kind(file) is not None, kind)
     return sorted((file.name, file) for file in found), sorted(file.name for file in others)
 
 
