@@ -6,11 +6,11 @@ filtered by language and date. The small version is a tenth of them; two phases 
 
 from __future__ import annotations
 
-import datetime
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
 from hashlib import blake2b
 from pathlib import Path
 
@@ -57,12 +57,12 @@ def _seconds(name: str, day: str | None) -> int | None:
     if day is None:
         return None
     try:
-        date = datetime.datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=datetime.UTC)
-        if date.strftime("%Y-%m-%d") != day:
+        moment = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
+        if moment.strftime("%Y-%m-%d") != day:
             raise ValueError
     except ValueError:
         raise UsageError(f"{name.replace('_', ' ')} {day!r}: not a day such as 2020-11-01") from None
-    return int(date.timestamp())
+    return int(moment.timestamp())
 
 
 @dataclass(frozen=True)
@@ -84,35 +84,21 @@ def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 
     The articles of the pages are kept in the folder ``work``. Raises InputError for files that cannot be used.
     """
     news = find_news(paths, options, work, jobs)
-    two = _seconds("phase_two", options.phase_two) or 0
-
-    def drawn(row: Row) -> str | None:
-        draw = blake2b(row["url"].encode(), digest_size=8, key=str(options.seed).encode()).digest()
-        return None if int.from_bytes(draw, "little") < options.small_share * 2**64 else "not drawn"
-
-    def first(row: Row) -> str | None:
-        return drawn(row) or (None if row["published"].timestamp() < two else "published in phase two")
-
-    def second(row: Row) -> str | None:
-        return drawn(row) or (None if row["published"].timestamp() >= two else "published in phase one")
-
-    share = f"{options.small_share:.0%}"
-    whole = (lambda _row: None, "one article of a news site")
-    parts: dict[str, tuple[Callable[[Row], str | None], str]] = {
-        "": whole,
-        "-small": (drawn, f"one article of {share} of recentnews"),
-        "-small-p1": (first, f"one article of recentnews-small from before {options.phase_two}"),
-        "-small-p2": (second, f"one article of recentnews-small from {options.phase_two} on"),
+    about = {
+        "recentnews": "one article of a news site",
+        "recentnews-small": f"one article of {options.small_share:.0%} of recentnews",
+        "recentnews-small-p1": f"one article of recentnews-small from before {options.phase_two}",
+        "recentnews-small-p2": f"one article of recentnews-small from {options.phase_two} on",
     }
     configs = []
-    for name, (left_out, about) in parts.items():
+    for name in about:
         counts = Counts()
         configs.append(
             Config(
-                name=f"recentnews{name}",
+                name=name,
                 kind="news",
-                splits={"train": _chosen(news, left_out, counts)},
-                about=about,
+                splits={"train": _chosen(news, name, options, counts)},
+                about=about[name],
                 licences=("other",),
                 source="News pages, read with trafilatura; the texts belong to their publishers.",
                 inputs=news.pages.inputs,
@@ -171,7 +157,7 @@ def _filter(pages: Extracted, options: NewsOptions, folder: Path) -> dict[str, i
                     "url": row["url"],
                     "title": row["title"],
                     "text": row["text"],
-                    "published": datetime.datetime.fromtimestamp(row["published"], datetime.UTC),
+                    "published": datetime.fromtimestamp(row["published"], UTC),
                 }
                 out.write(article, size=len(row["text"]) + 200)
     return dict(sorted(dropped.items()))
@@ -191,17 +177,32 @@ def _unfit(row: Row, options: NewsOptions) -> str | None:
 # Rows
 
 
-def _chosen(news: News, left_out: Callable[[Row], str | None], counts: Counts) -> Iterator[Row]:
+def _chosen(news: News, name: str, options: NewsOptions, counts: Counts) -> Iterator[Row]:
     """Yield the rows of one config; its counts include the pages without an article."""
     counts.read = news.pages.read
     counts.dropped.update(news.dropped)
+    drawn_by = options.small_share, options.phase_two, options.seed
     for row in news.rows():
-        reason = left_out(row)
-        if reason:
+        if reason := reason_to_leave_out(name, row["url"], row["published"], *drawn_by):
             counts.drop(reason)
         else:
             counts.kept += 1
             yield row
+
+
+def reason_to_leave_out(
+    name: str, url: str, published: datetime, small_share: float, phase_two: str, seed: int
+) -> str | None:
+    """Return why a config "...-small", "...-small-p1" or "...-small-p2" leaves out a page; None for other names."""
+    if "-small" not in name:
+        return None
+    draw = blake2b(url.encode("utf-8", "surrogatepass"), digest_size=8, key=b"%d" % seed).digest()
+    if int.from_bytes(draw, "little") >= small_share * 2**64:
+        return "not drawn"
+    second = published.astimezone(UTC).date() >= date.fromisoformat(phase_two)
+    if name.endswith("-p1") and second:
+        return "published in phase two"
+    return "published in phase one" if name.endswith("-p2") and not second else None
 
 
 def _warnings(news: News) -> list[str]:
