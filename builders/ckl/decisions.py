@@ -18,6 +18,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.candidates import ABOUT, ANNOTATIONS, TASKS, read_candidates, read_review
 from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.eligibility import distinct
 from temporalwiki.builders.ckl.label_studio import Candidate, Decision, read_decisions
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
@@ -243,7 +244,6 @@ def _most_frequent(texts: list[str]) -> str:
 
 def _distinct(lists: Iterable[list[str]]) -> list[str]:
     """Return the texts of all lists, most frequent first; texts that are equal after normalisation count as one."""
-    texts = [" ".join(text.split()) for given in lists for text in given]
+    texts = [" ".join(text.split()) for given in lists for text in given if normalize(text)]
     times = Counter(map(normalize, texts))
-    first = {key: text for text in reversed(texts) if (key := normalize(text))}
-    return sorted(first.values(), key=lambda text: (-times[normalize(text)], texts.index(text)))
+    return sorted(distinct(texts), key=lambda text: -times[normalize(text)])
