@@ -94,8 +94,7 @@ def live(
     if kind == "invariantlama":
         splits = {"test": _unchanged(chain, wording, seed, counts, work)}
     else:
-        changed = _Changed(kind, chain[0], wording, seed, counts, work)
-        splits = {split: changed.rows(split) for split in ("test", BACKFILLED)}
+        splits = _changed(kind, chain[0], wording, seed, counts, work)
     return [
         Config(
             name=f"{kind}-{whole.name}",
@@ -174,62 +173,55 @@ _CHANGE = (*_CHECKED, "dated", "start_time", "end_time", "gone_end", "newly_stat
 _Place = tuple[int, int]
 
 
-class _Changed:
-    """The rows of updatedlama or newlama. All facts are checked once, when the first split is read."""
+def _changed(
+    kind: str, facts: Facts, wording: Wording, seed: int, counts: Counts, work: Path | None
+) -> dict[str, Iterator[Row]]:
+    """Return the splits of updatedlama or newlama, each by subject and relation.
 
-    def __init__(
-        self,
-        kind: str,
-        facts: Facts,
-        wording: Wording,
-        seed: int,
-        counts: Counts,
-        work: Path | None,
-    ) -> None:
-        self._kind, self._facts, self._wording = kind, facts, wording
-        self._seed, self._counts, self._work = seed, counts, work
-        self._places: dict[str, list[_Place]] | None = None
+    All facts are checked once, when the first split is read.
+    """
+    places: dict[str, list[_Place]] = {}
 
-    def rows(self, split: str) -> Iterator[Row]:
-        """Yield the rows of a split, by subject and relation."""
-        with _scratch(self._work) as db:
-            _create_view(db, "everything", self._facts.files())
-            _create_view(db, "asked", self._facts.files("changed"))
-            if self._places is None:
-                self._places = self._chosen(db)
-            yield from _finished(
-                db, self._places[split], self._wording, self._seed, self._counts, self._facts.interval
-            )
+    def rows(split: str) -> Iterator[Row]:
+        with _scratch(work) as db:
+            _create_view(db, "everything", facts.files())
+            _create_view(db, "asked", facts.files("changed"))
+            if not places:
+                places.update(_chosen(db, kind, wording, seed, counts, facts.interval))
+            yield from _finished(db, places[split], wording, seed, counts, facts.interval)
 
-    def _chosen(self, db: duckdb.DuckDBPyConnection) -> dict[str, list[_Place]]:
-        """Return the places of the rows of each split, under the caps."""
-        db.execute(f"CREATE TEMP TABLE candidates AS SELECT {_PLACE}, s, p, o, label FROM asked")
-        db.execute(_SHARED_LABELS)
-        good: dict[str, list[tuple[_Place, probes.Fact]]] = {"test": [], BACKFILLED: []}
-        rows = self._best_first(_candidates(db, "c.s, c.p, statement_id, c.o", columns=_CHANGE))
-        for row, reason in _checked(rows, self._kind, self._wording, self._counts):
-            self._counts.read += 1
-            if reason is None:
-                split = "test" if self._shown_by(row) in SHOWN_BY else BACKFILLED
-                good[split].append((_place(row), probes.Fact(row["s"], row["p"], row["o"])))
-            else:
-                self._counts.drop(reason)
-        places = {}
-        for split, of_split in good.items():
-            selection = probes.cap([fact for _, fact in of_split], self._seed, probes.CAPS)
-            for reason, number in selection.dropped.items():
-                self._counts.drop(reason, number)
-            places[split] = [of_split[position][0] for position in selection.kept]
-        return places
+    return {split: rows(split) for split in ("test", BACKFILLED)}
 
-    def _best_first(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield rows that changed within the interval before other rows of their subject and relation."""
-        for _, of_relation in itertools.groupby(rows, key=lambda row: (row["s"], row["p"])):
-            yield from sorted(of_relation, key=lambda row: self._shown_by(row) not in SHOWN_BY)
 
-    def _shown_by(self, row: Row) -> str:
-        template = self._wording(row["relation_id"], row["relation"])
-        return "" if template is None else shown_by(row, template, self._facts.interval)
+def _chosen(
+    db: duckdb.DuckDBPyConnection, kind: str, wording: Wording, seed: int, counts: Counts, interval: Interval
+) -> dict[str, list[_Place]]:
+    """Return the places of the rows of each split, under the caps."""
+
+    def split(row: Row) -> str:
+        template = wording(row["relation_id"], row["relation"])
+        return "test" if template is not None and shown_by(row, template, interval) in SHOWN_BY else BACKFILLED
+
+    db.execute(f"CREATE TEMP TABLE candidates AS SELECT {_PLACE}, s, p, o, label FROM asked")
+    db.execute(_SHARED_LABELS)
+    good: dict[str, list[tuple[_Place, probes.Fact]]] = {"test": [], BACKFILLED: []}
+    rows = _candidates(db, "c.s, c.p, statement_id, c.o", columns=_CHANGE)
+    # of a subject and relation, what changed within the interval comes first
+    of_relations = itertools.groupby(rows, key=lambda row: (row["s"], row["p"]))
+    best_first = (row for _, group in of_relations for row in sorted(group, key=lambda row: split(row) == BACKFILLED))
+    for row, reason in _checked(best_first, kind, wording, counts):
+        counts.read += 1
+        if reason is None:
+            good[split(row)].append((_place(row), probes.Fact(row["s"], row["p"], row["o"])))
+        else:
+            counts.drop(reason)
+    places = {}
+    for name, of_split in good.items():
+        selection = probes.cap([fact for _, fact in of_split], seed, probes.CAPS)
+        for reason, number in selection.dropped.items():
+            counts.drop(reason, number)
+        places[name] = [of_split[position][0] for position in selection.kept]
+    return places
 
 
 # Why a single unchanged fact is not invariant, or null.
