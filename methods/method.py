@@ -65,7 +65,7 @@ class Method:
     needs_past: ClassVar[bool] = False  # whether the method reads past data, too
     trains: ClassVar[bool] = True
     gradients_through_base: ClassVar[bool] = True  # whether gradients flow back through frozen layers
-    shardable: ClassVar[bool] = True  # whether its extra loss and hooks work on weights sharded by FSDP or DeepSpeed
+    shardable: ClassVar[bool] = True  # whether its extra loss and hooks work on weights that FSDP shards
     unsupported_architecture: ClassVar[str] = ""  # "encoder-decoder", "decoder-only" or "" (it supports both)
 
     def prepare(self, model: Model, phase: Phase) -> Model:

@@ -30,7 +30,7 @@ from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
 from temporalwiki.methods.method import Method, Phase
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions, recorded
-from temporalwiki.methods.processes import processes, sharding
+from temporalwiki.methods.processes import processes, sharded
 from temporalwiki.methods.trainer import last_complete, no_space_left
 from temporalwiki.methods.training_data import (
     check_content,
@@ -110,9 +110,9 @@ def _check_data(phases: list[Run]) -> dict[str, list[str]]:
 
 def _check_sharding(run: Run) -> None:
     """Raise UsageError if parameters would be sharded and the method or the optimizer does not support it."""
-    if (how := sharding()) and not run.method.shardable:
-        raise UsageError(f"{run.name}: needs unsharded weights, which {how} does not give: train with DDP")
-    if how == "FSDP" and run.options.optimizer == "adafactor":
+    if sharded() and not run.method.shardable:
+        raise UsageError(f"{run.name}: needs unsharded weights, which FSDP does not give: train with DDP")
+    if sharded() and run.options.optimizer == "adafactor":
         raise UsageError("FSDP cannot shard the state of adafactor: train with DDP")
 
 
@@ -178,7 +178,7 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     kind = "encoder-decoder" if is_encoder_decoder(start.model) else "decoder-only"
     if method.unsupported_architecture == kind:
         raise UsageError(f"{run.name} does not support {run.model}, which is {kind}")
-    if sharding() == "FSDP" and is_encoder_decoder(start.model):
+    if sharded() and is_encoder_decoder(start.model):
         raise UsageError(f"{run.name}: FSDP cannot shard T5, because of its shared embedding: train with DDP")
     inherited = _inherited(reference, on_test(reads))
     phase = _phase_of(run, reference, tuple(inherited.get("earlier_steps", ())))
@@ -215,8 +215,7 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
         _say(state, f"{run.output}: continuing from step {last.name.split('-')[1]} of {trainer.args.max_steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
 
-    sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
-    weights = trainer.accelerator.get_state_dict(trainer.model_wrapped) if sharded else None
+    weights = trainer.accelerator.get_state_dict(trainer.model_wrapped) if sharded() else None
     model = trainer.accelerator.unwrap_model(trainer.model)
     if weights is not None:  # tied weights are listed under two names: changing one would miss the other
         tied = set(getattr(model, "all_tied_weights_keys", None) or ())

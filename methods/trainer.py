@@ -198,8 +198,8 @@ class ContinualMixin:
         super().log(logs, start_time)  # type: ignore[misc]
 
     def _save(self: Any, output_dir: str, state_dict: Any = None) -> None:
-        if self.is_fsdp_enabled or self.is_deepspeed_enabled or not self.args.should_save:
-            return  # FSDP and DeepSpeed save their shards together with the optimizer's
+        if self.is_fsdp_enabled or not self.args.should_save:
+            return  # FSDP saves the shards together with the optimizer's
         folder = Path(output_dir)
         folder.mkdir(parents=True, exist_ok=True)
         model = self.accelerator.unwrap_model(self.model)
