@@ -193,6 +193,17 @@ def count_parameters(reference: str) -> int:
     return sum(tensor.numel() for tensor in _without_weights(base or reference).parameters())
 
 
+def stored_dtype(reference: str) -> torch.dtype:
+    """Return the type in which a whole model, or the base of an adapter or of added layers, is stored.
+
+    Its configuration tells. Without one of the usual types there, and for a GGUF file, it is fp32.
+    """
+    reference = pinned(reference)
+    path, more = library_arguments(base_of(folder_of(reference)) or reference)
+    dtype = None if "gguf_file" in more else AutoConfig.from_pretrained(path, trust_remote_code=False, **more).dtype
+    return dtype if dtype in (torch.bfloat16, torch.float16) else torch.float32
+
+
 def _without_weights(reference: str) -> Any:
     """Return a whole model on the meta device."""
     path, more = library_arguments(reference)

@@ -98,7 +98,7 @@ def _check_data(phases: list[Run]) -> dict[str, list[str]]:
 
     This is cheap, so it comes first: a typo costs neither the download of the model nor an earlier phase.
     """
-    _check_sharding(phases[0])
+    _check_weights(phases[0])
     available, reads = config_names(phases[0].data), {}
     for run in phases:
         reads[run.config] = configs_to_read(
@@ -108,12 +108,16 @@ def _check_data(phases: list[Run]) -> dict[str, list[str]]:
     return reads
 
 
-def _check_sharding(run: Run) -> None:
-    """Raise UsageError if parameters would be sharded and the method or the optimizer does not support it."""
+def _check_weights(run: Run) -> None:
+    """Raise UsageError if the method or the optimizer does not support weights that are sharded or in bf16."""
     if sharded() and not run.method.shardable:
         raise UsageError(f"{run.name}: needs unsharded weights, which FSDP does not give: train with DDP")
     if sharded() and run.options.optimizer == "adafactor":
         raise UsageError("FSDP cannot shard the state of adafactor: train with DDP")
+    if run.options.dtype == "bf16" and sharded():
+        raise UsageError("FSDP shards weights in fp32 and gathers them in bf16: --precision bf16, without --dtype")
+    if run.options.dtype == "bf16" and type(run.method).after_step is not Method.after_step:
+        raise UsageError(f"{run.name}: changes the weights after each step, which needs them in fp32, not in bf16")
 
 
 def _phase(run: Run, reads: list[str]) -> dict[str, Any]:
@@ -171,10 +175,13 @@ def _finished(output: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
 def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialState) -> dict[str, Any]:
     started = time.perf_counter()
     options, method = run.options, run.method
-    precision = _precision(options.precision)
+    precision = _precision(options)
     set_seed(options.seed)
     reference = checkpoint.pinned(run.model)
-    start = checkpoint.load(reference) if run.load is None else run.load()
+    dtype = torch.bfloat16 if options.dtype == "bf16" else torch.float32
+    start = checkpoint.load(reference, dtype) if run.load is None else run.load()
+    if run.load is None:
+        start.model.config.dtype = checkpoint.stored_dtype(reference)  # the type in which ``Method.save`` writes
     kind = "encoder-decoder" if is_encoder_decoder(start.model) else "decoder-only"
     if method.unsupported_architecture == kind:
         raise UsageError(f"{run.name} does not support {run.model}, which is {kind}")
@@ -217,6 +224,7 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
 
     weights = trainer.accelerator.get_state_dict(trainer.model_wrapped) if sharded() else None
     model = trainer.accelerator.unwrap_model(trainer.model)
+    trainer.masters.unround()
     if weights is not None:  # tied weights are listed under two names: changing one would miss the other
         tied = set(getattr(model, "all_tied_weights_keys", None) or ())
         weights = {name: weight for name, weight in weights.items() if name not in tied}
@@ -334,7 +342,10 @@ def _tidy(output: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _precision(wanted: str) -> str:
+def _precision(options: TrainOptions) -> str:
+    wanted = options.precision
+    if options.dtype == "bf16":
+        return "bf16"
     if wanted == "auto":
         return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "fp32"
     if wanted == "fp16" and not torch.cuda.is_available():

@@ -170,6 +170,12 @@ WAYS: dict[str, tuple[int, str, str, tuple[Any, ...]]] = {
     "weight decay": (3, "recadam", "gpt2", (*STEPS, "--weight-decay", 0.1)),
     "CKL's schedule": (3, "diff", "gpt2", (*STEPS, "--schedule", "linear_to_half")),
     "bfloat16": (3, "diff", "gpt2", (*STEPS, "--precision", "bf16")),
+    **{
+        f"{method} on {kind} in bf16": (3, method, kind, (*STEPS, "--dtype", "bf16"))
+        for kind, methods in (("llama", METHODS_OF["llama"]), ("t5", ("diff", "lora", "k_adapter", "modular")))
+        for method in methods
+        if method != "osf"
+    },
     "gradient checkpointing": (3, "diff", "gpt2", (*STEPS, "--gradient-checkpointing")),
     "dropout in the adapters": (3, "lora", "gpt2", (*STEPS, "--dropout", 0.1)),
     "data that is repeated: steps of four chunks, from eight": (5, "diff", "gpt2", ("--max-steps", 7)),
