@@ -65,6 +65,7 @@ class Method:
     needs_past: ClassVar[bool] = False  # whether the method reads past data, too
     trains: ClassVar[bool] = True
     gradients_through_base: ClassVar[bool] = True  # whether gradients flow back through frozen layers
+    adds_only: ClassVar[bool] = False  # whether it trains only new weights, next to a decoder-only model
     shardable: ClassVar[bool] = True  # whether its extra loss and hooks work on weights that FSDP shards
     unsupported_architecture: ClassVar[str] = ""  # "encoder-decoder", "decoder-only" or "" (it supports both)
 

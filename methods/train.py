@@ -31,6 +31,7 @@ from temporalwiki.methods.loss_curve import draw
 from temporalwiki.methods.method import Method, Phase
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions, recorded
 from temporalwiki.methods.processes import processes, sharded
+from temporalwiki.methods.quantization import check_installed, quantized
 from temporalwiki.methods.trainer import last_complete, no_space_left
 from temporalwiki.methods.training_data import (
     check_content,
@@ -83,6 +84,7 @@ def train(run: Run, configs: list[str] | None = None) -> list[dict[str, Any]]:
         raise UsageError(
             f"a config comes twice in {' '.join(configs)}, but each checkpoint needs a folder with its config's name"
         )
+    _check_weights(run)
     phases = []
     for config in configs:
         output = run.output / config if len(configs) > 1 else run.output
@@ -98,7 +100,6 @@ def _check_data(phases: list[Run]) -> dict[str, list[str]]:
 
     This is cheap, so it comes first: a typo costs neither the download of the model nor an earlier phase.
     """
-    _check_weights(phases[0])
     available, reads = config_names(phases[0].data), {}
     for run in phases:
         reads[run.config] = configs_to_read(
@@ -114,9 +115,17 @@ def _check_weights(run: Run) -> None:
         raise UsageError(f"{run.name}: needs unsharded weights, which FSDP does not give: train with DDP")
     if sharded() and run.options.optimizer == "adafactor":
         raise UsageError("FSDP cannot shard the state of adafactor: train with DDP")
-    if run.options.dtype == "bf16" and sharded():
-        raise UsageError("FSDP shards weights in fp32 and gathers them in bf16: --precision bf16, without --dtype")
-    if run.options.dtype == "bf16" and type(run.method).after_step is not Method.after_step:
+    if run.options.in_bf16 and sharded():
+        what = "--dtype" if run.options.quantize is None else "--quantize"
+        raise UsageError(f"FSDP shards weights in fp32 and gathers them in bf16: --precision bf16, without {what}")
+    if run.options.quantize is not None:
+        if not run.method.adds_only:
+            raise UsageError(
+                f"{run.name}: needs the model's own weights, not in 4 bits: leave out --quantize, or use lora, dora, "
+                "o_lora or k_adapter"
+            )
+        check_installed()
+    if run.options.in_bf16 and type(run.method).after_step is not Method.after_step:
         raise UsageError(f"{run.name}: changes the weights after each step, which needs them in fp32, not in bf16")
 
 
@@ -178,10 +187,7 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     precision = _precision(options)
     set_seed(options.seed)
     reference = checkpoint.pinned(run.model)
-    dtype = torch.bfloat16 if options.dtype == "bf16" else torch.float32
-    start = checkpoint.load(reference, dtype) if run.load is None else run.load()
-    if run.load is None:
-        start.model.config.dtype = checkpoint.stored_dtype(reference)  # the type in which ``Method.save`` writes
+    start = _start(run, reference)
     kind = "encoder-decoder" if is_encoder_decoder(start.model) else "decoder-only"
     if method.unsupported_architecture == kind:
         raise UsageError(f"{run.name} does not support {run.model}, which is {kind}")
@@ -249,6 +255,19 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
         draw(log, f"{run.name} on {run.config}", folder / "loss.png")
 
     return _save(run, manifest, write, start.tokenizer, state)
+
+
+def _start(run: Run, reference: str) -> checkpoint.Checkpoint:
+    """Load the starting checkpoint; raise UsageError if its matrices cannot be quantized."""
+    if run.load is not None:
+        return run.load()
+    if run.options.quantize is not None:
+        if (config := checkpoint.read_config(reference)).is_encoder_decoder:
+            raise UsageError(f"{run.name}: trains the decoder of {config.model_type}, which cannot be in 4 bits")
+        return quantized(reference)
+    start = checkpoint.load(reference, torch.bfloat16 if run.options.in_bf16 else torch.float32)
+    start.model.config.dtype = checkpoint.stored_dtype(reference)  # what ``Method.save`` writes
+    return start
 
 
 def _phase_of(run: Run, reference: str, earlier: tuple[int, ...]) -> Phase:
@@ -344,7 +363,7 @@ def _tidy(output: Path) -> None:
 
 def _precision(options: TrainOptions) -> str:
     wanted = options.precision
-    if options.dtype == "bf16":
+    if options.in_bf16:
         return "bf16"
     if wanted == "auto":
         return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "fp32"

@@ -176,6 +176,10 @@ WAYS: dict[str, tuple[int, str, str, tuple[Any, ...]]] = {
         for method in methods
         if method != "osf"
     },
+    **{
+        f"{method} in 4 bits": (3, method, "llama", (*STEPS, "--quantize", "4bit"))
+        for method in ("lora", "dora", "o_lora", "k_adapter")
+    },
     "gradient checkpointing": (3, "diff", "gpt2", (*STEPS, "--gradient-checkpointing")),
     "dropout in the adapters": (3, "lora", "gpt2", (*STEPS, "--dropout", 0.1)),
     "data that is repeated: steps of four chunks, from eight": (5, "diff", "gpt2", ("--max-steps", 7)),
@@ -187,6 +191,8 @@ WAYS: dict[str, tuple[int, str, str, tuple[Any, ...]]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_goes_on_however_it_trains(way: str, words: Callable[..., list[str]], tmp_path: Path) -> None:
     at, method, kind, more = WAYS[way]
+    if "--quantize" in more:
+        pytest.importorskip("bitsandbytes")
     check_resumed(words, tmp_path, at, method, kind, *more)
     manifest = read(tmp_path / "whole" / "training.json")
     if more == MIX:
