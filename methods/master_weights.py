@@ -27,6 +27,8 @@ class MasterWeights:
         master_of = {self.rounded[name]: master for name, master in self.masters.items()}
         for group in optimizer.param_groups:
             group["params"] = [master_of.get(p, p) for p in group["params"]]
+        if not self.masters:
+            return
         optimizer.register_step_pre_hook(self._move_gradients)
         optimizer.register_step_post_hook(self._round)
 
@@ -37,9 +39,9 @@ class MasterWeights:
 
     @torch.no_grad()
     def _round(self, *_: Any) -> None:
-        for name, p in self.rounded.items():
-            p.copy_(self.masters[name])
-            self.masters[name].grad = None
+        torch._foreach_copy_(list(self.rounded.values()), list(self.masters.values()))
+        for master in self.masters.values():
+            master.grad = None
 
     @torch.no_grad()
     def load(self, saved: Mapping[str, torch.Tensor]) -> None:

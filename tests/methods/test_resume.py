@@ -166,6 +166,7 @@ MIX = ("--epochs", 3, "--ratio", 2, "--decay", 0.55)
 WAYS: dict[str, tuple[int, str, str, tuple[Any, ...]]] = {
     "no dropout": (3, "diff", "llama", STEPS),
     "Adafactor": (3, "diff", "t5", (*STEPS, "--optimizer", "adafactor")),
+    "Adafactor in bf16": (3, "diff", "t5", (*STEPS, "--optimizer", "adafactor", "--dtype", "bf16")),
     "accumulation over single chunks": (3, "diff", "gpt2", (*STEPS, "--micro-batch-size", 1)),
     "weight decay": (3, "recadam", "gpt2", (*STEPS, "--weight-decay", 0.1)),
     "CKL's schedule": (3, "diff", "gpt2", (*STEPS, "--schedule", "linear_to_half")),
