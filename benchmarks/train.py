@@ -1,12 +1,14 @@
 """Measure a training step of our trainer, a bare PyTorch loop and the plain Trainer on the same model and data.
 
     python benchmarks/train.py steps --model DIR --sequence-length 512 --batch-size 1
+    python benchmarks/train.py speed --config gpt2-large --precision bf16 --batch-size 64 --micro-batch-size 8    # GPU
     python benchmarks/train.py methods --config gpt2-large --precision bf16 --batch-size 8      # on a GPU
     python benchmarks/train.py packing --config gpt2-large --precision bf16                     # on a GPU
 
 ``steps`` takes turns between the three in one process and prints the median time of a step and its ratio to the bare
-loop's. ``methods`` prints tokens/s, MFU and peak memory of each method for a model with random weights. ``packing``
-compares chunks of several documents with chunks of one, over sequence lengths.
+loop's. The others print tokens/s, MFU and peak memory of a model with random weights: ``speed`` adds the options for a
+GPU one by one, ``methods`` compares the methods, and ``packing`` chunks of several documents with chunks of one, over
+sequence lengths.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ import argparse
 import statistics
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,16 +28,24 @@ from performance import Cell, Table, add_option, report
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, Trainer, TrainerCallback, TrainingArguments
 from transformers.utils import logging
 
+from temporalwiki.base.errors import UsageError
 from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods.attention import check_kernels, set_attention
 from temporalwiki.methods.method import Phase
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch
 from temporalwiki.methods.speed import peak, work
-from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, training_arguments
+from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, fuse_loss, training_arguments
 
 CONFIGS = {
-    "gpt2-large": GPT2Config(n_embd=1280, n_layer=36, n_head=20, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
-    "gpt2": GPT2Config(resid_pdrop=0, embd_pdrop=0, attn_pdrop=0),
+    "gpt2-large": GPT2Config(n_embd=1280, n_layer=36, n_head=20),
+    "gpt2": GPT2Config(),
+}
+SPEED_OPTIONS: dict[str, dict[str, Any]] = {
+    "none": {},
+    "--attention flash_attention_2": {"attention": "flash_attention_2"},
+    "--fused-loss": {"fused_loss": True},
+    "--compile": {"compile": True},
 }
 CLOCK = time.perf_counter if torch.cuda.is_available() else time.process_time
 DOCUMENT = 200  # tokens, about as many as an article in a diffset
@@ -102,6 +113,8 @@ def bare(model: Any, data: list[Any], collate: Any, batch: int, precision: str, 
 def ours(model: Any, method: Any, data: list[Any], collate: Any, options: TrainOptions, precision: str) -> list[float]:
     """Return the seconds of each step of our trainer."""
     steps = len(data) // options.batch_size
+    if options.fused_loss:
+        fuse_loss(model)
     with tempfile.TemporaryDirectory() as folder:
         arguments = training_arguments(options, precision, Path(folder), steps, "bench", TrainingArguments)
         arguments.save_strategy = "no"
@@ -208,11 +221,56 @@ def compare_packing(arguments: argparse.Namespace) -> None:
             del model
 
 
-def _report(name: str, model: Any, method: Any, arguments: argparse.Namespace, length: int, document: int) -> None:
-    size = max(1, arguments.batch_size * arguments.sequence_length // length)
+def compare_speed(arguments: argparse.Namespace) -> None:
+    """Print the speed with each of the options for a GPU, one added after the other."""
+    diff, lines, left_out = find_method("diff")(), [], []
     options = TrainOptions(
-        batch_size=size, micro_batch_size=size, sequence_length=length, schedule="constant", logging_steps=1000
+        batch_size=arguments.batch_size,
+        micro_batch_size=arguments.micro_batch_size or arguments.batch_size,
+        sequence_length=arguments.sequence_length,
+        schedule="constant",
+        logging_steps=1000,
     )
+    for name, more in SPEED_OPTIONS.items():
+        model = diff.prepare(_model(arguments), Phase())
+        try:
+            if attention := more.get("attention"):
+                check_kernels(attention, arguments.precision)
+                set_attention(model, attention)
+        except UsageError as error:
+            left_out.append(f"{name} is left out: {error}.")
+            continue
+        options = replace(options, **more)
+        found = _measured(model, diff, arguments, options, DOCUMENT)
+        mfu = None if found.mfu is None else round(100 * found.mfu, 1)
+        peak_gb = None if found.memory is None else round(found.memory / 1e9, 1)
+        lines.append([name, round(found.step, 4), round(found.tokens), round(found.flops / 1e12, 2), mfu, peak_gb])
+        del model
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{torch.get_num_threads()} threads"
+    note = (
+        f"{arguments.model or arguments.config} in {arguments.precision}, with dropout; {options.batch_size} x "
+        f"{options.sequence_length} tokens a step, {options.micro_batch_size} sequences at once, documents of "
+        f"{DOCUMENT} tokens; torch {torch.__version__}, {device}. Each line adds an option to the line above. MFU "
+        "counts all pairs of tokens of a row. "
+    )
+    columns = ("options", "step s", "tokens/s", "TFLOP/s", "MFU %", "peak GB")
+    report(Table("train_speed", "Training on a GPU", columns, lines, note + " ".join(left_out)), arguments.figures)
+
+
+class Measured(NamedTuple):
+    """The median step of a training: seconds, rates of a second, and the most bytes on the GPU."""
+
+    step: float
+    tokens: float
+    flops: float
+    mfu: float | None
+    memory: int | None
+
+
+def _measured(
+    model: Any, method: Any, arguments: argparse.Namespace, options: TrainOptions, document: int
+) -> Measured:
+    length, size = options.sequence_length, options.batch_size
     data = rows(arguments.steps * size, length, model.config.vocab_size, document)
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -222,10 +280,20 @@ def _report(name: str, model: Any, method: Any, arguments: argparse.Namespace, l
     tokens = size * length / step
     flops = tokens * work(model, length, method.gradients_through_base).decoder
     most = peak(next(model.parameters()).device)
+    memory = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None
+    return Measured(step, tokens, flops, flops / most if most else None, memory)
+
+
+def _report(name: str, model: Any, method: Any, arguments: argparse.Namespace, length: int, document: int) -> None:
+    size = max(1, arguments.batch_size * arguments.sequence_length // length)
+    options = TrainOptions(
+        batch_size=size, micro_batch_size=size, sequence_length=length, schedule="constant", logging_steps=1000
+    )
+    step, tokens, flops, share, memory = _measured(model, method, arguments, options, document)
     moved = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
-    memory = torch.cuda.max_memory_allocated() / 1e9 if torch.cuda.is_available() else float("nan")
-    mfu = f"{flops / most:6.1%}" if most else "     -"
-    print(f"{name:14} {moved:11.1f} {step:8.4f} {tokens:10,.0f} {flops / 1e12:8.1f} {mfu} {memory:8.1f}", flush=True)
+    mfu = "     -" if share is None else f"{share:6.1%}"
+    held = "       -" if memory is None else f"{memory / 1e9:8.1f}"
+    print(f"{name:14} {moved:11.1f} {step:8.4f} {tokens:10,.0f} {flops / 1e12:8.1f} {mfu} {held}", flush=True)
 
 
 def _model(arguments: argparse.Namespace) -> Any:
@@ -237,21 +305,30 @@ def _model(arguments: argparse.Namespace) -> Any:
         return AutoModelForCausalLM.from_config(AutoConfig.for_model(**CONFIGS[arguments.config].to_dict()))
 
 
+COMPARISONS = {
+    "steps": compare_steps,
+    "speed": compare_speed,
+    "methods": compare_methods,
+    "packing": compare_packing,
+}
+
+
 def main() -> None:
     """Run one of the comparisons."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("steps", "methods", "packing"))
+    parser.add_argument("what", choices=COMPARISONS)
     parser.add_argument("--model", help="folder of a checkpoint; else a model of --config with random weights")
     parser.add_argument("--config", choices=CONFIGS, default="gpt2")
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--sequence-length", type=int, default=512)
     parser.add_argument("--batch-size", type=int, default=1)
+    parser.add_argument("--micro-batch-size", type=int, help="sequences at once, for speed (default: the batch)")
     parser.add_argument("--steps", type=int, default=8, help="a round; the first are left out")
     parser.add_argument("--rounds", type=int, default=4)
     add_option(parser)
     arguments = parser.parse_args()
     logging.set_verbosity_error()
-    {"steps": compare_steps, "methods": compare_methods, "packing": compare_packing}[arguments.what](arguments)
+    COMPARISONS[arguments.what](arguments)
 
 
 if __name__ == "__main__":

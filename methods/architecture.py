@@ -13,6 +13,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.methods.attention import is_flash, one_row
 
 _LAYERS = ("layers", "h", "block")  # names in Llama and most others, in GPT-2, in T5
 _ROUNDING = 1e-6  # of logits, as a share of the largest one
@@ -72,11 +73,15 @@ def mixes_documents(model: nn.Module) -> bool:
     device, vocabulary = next(model.parameters()).device, model.get_input_embeddings().weight.shape[0]
     ids = torch.arange(4 * length).reshape(2, 2 * length) % vocabulary
     ids[1, length:] = ids[0, length:]
-    places = torch.arange(length).repeat(2).expand(2, -1)
-    with torch.inference_mode():
-        logits = model.eval()(input_ids=ids.to(device), position_ids=places.to(device), use_cache=False).logits
+    places = torch.arange(length).repeat(1, 2)
+    flash = is_flash(model)  # its kernels compute in bf16
+    with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=flash):
+        found = []
+        for row in ids.to(device).unsqueeze(1):
+            batch = {"input_ids": row, "position_ids": places.to(device)}
+            found.append(model.eval()(**(one_row(batch) if flash else batch), use_cache=False).logits[0, length:])
     model.train(training)
-    first, second = logits[:, length:].float()
+    first, second = torch.stack(found).float()
     return bool((first - second).abs().max() > _ROUNDING * first.abs().max())
 
 

@@ -26,6 +26,7 @@ class LwF(Method):
     loss + weight * T^2 * KL(p_teacher || p_student), both at temperature T, averaged over the same tokens as the loss.
     """
 
+    reads_logits: ClassVar[bool] = True
     shardable: ClassVar[bool] = False
 
     weight: float = option(1.0, "weight of the distillation relative to the loss")

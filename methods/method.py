@@ -33,7 +33,8 @@ class StepShare:
     fraction: float  # 1 / number of micro-batches in the step
 
 
-# (model, batch, logits, share) -> a term of the loss, already divided by share.tokens or multiplied by share.fraction
+# (model, batch, logits, share) -> a term of the loss, already divided by share.tokens or multiplied by share.fraction;
+# with --fused-loss there are no logits
 ExtraLoss = Callable[[nn.Module, Batch, torch.Tensor, StepShare], torch.Tensor]
 
 
@@ -66,6 +67,7 @@ class Method:
     trains: ClassVar[bool] = True
     gradients_through_base: ClassVar[bool] = True  # whether gradients flow back through frozen layers
     adds_only: ClassVar[bool] = False  # whether it trains only new weights, next to a decoder-only model
+    reads_logits: ClassVar[bool] = False  # whether its extra loss reads the logits
     shardable: ClassVar[bool] = True  # whether its extra loss and hooks work on weights that FSDP shards
     unsupported_architecture: ClassVar[str] = ""  # "encoder-decoder", "decoder-only" or "" (it supports both)
 

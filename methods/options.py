@@ -13,6 +13,7 @@ OPTIMIZERS = ("adamw", "adafactor")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
 DTYPES = ("fp32", "bf16")
 QUANTIZED = ("4bit",)
+ATTENTIONS = ("flash_attention_2", "flash_attention_3", "flex_attention")
 TRACKERS = ("trackio", "tensorboard", "wandb")
 
 
@@ -35,6 +36,9 @@ class TrainOptions:
     precision: str = option("auto", "auto is bf16 on GPUs that support it, else fp32", PRECISIONS)
     dtype: str = option("fp32", "type of the weights; bf16: the optimizer keeps trained weights in fp32, too", DTYPES)
     quantize: str | None = option(None, "4bit: frozen matrices in 4 bits, the rest as --dtype bf16", QUANTIZED)
+    attention: str | None = option(None, "kernels that skip pairs of tokens of two documents; need a GPU", ATTENTIONS)
+    compile: bool = option(False, "compile the model with torch.compile before the first step")
+    fused_loss: bool = option(False, "save memory: compute the loss in pieces, never all logits of a micro-batch")
     gradient_checkpointing: bool = option(False, "save memory: compute activations again in the backward pass")
     spans: str = option("rules", "what finds the spans that T5 learns to fill in: rules, or a spaCy pipeline")
     mask_rate: float = option(0.15, "share of T5's input tokens to mask")
@@ -64,6 +68,7 @@ class TrainOptions:
         named = [("schedule", self.schedule, SCHEDULES), ("optimizer", self.optimizer, OPTIMIZERS)]
         named += [("precision", self.precision, PRECISIONS), ("dtype", self.dtype, DTYPES)]
         named += [] if self.quantize is None else [("quantization", self.quantize, QUANTIZED)]
+        named += [] if self.attention is None else [("attention", self.attention, ATTENTIONS)]
         for name, value, choices in named + [("tracker", tracker, TRACKERS) for tracker in self.report_to]:
             if value not in choices:
                 raise UsageError(f"no {name} {value!r}{did_you_mean(value, choices)}; there are {', '.join(choices)}")
@@ -79,7 +84,16 @@ class TrainOptions:
 # Options that may change when a run is resumed: they change its result only by rounding, or not at all.
 MAY_DIFFER = ("micro_batch_size", "train_on_test", "save_steps", "logging_steps", "report_to")
 
-_NEWER = {"held_out": None, "target": None, "dtype": "fp32", "quantize": None}  # in older runs
+# options that older runs lack, and their defaults
+_NEWER = {
+    "held_out": None,
+    "target": None,
+    "dtype": "fp32",
+    "quantize": None,
+    "attention": None,
+    "compile": False,
+    "fused_loss": False,
+}
 
 
 def recorded(options: Any) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from temporalwiki.base.terminal import say
 from temporalwiki.builders.manifests import DataFile, check_checkpoint, read_training, settings_of
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
+from temporalwiki.methods.attention import check_kernels, set_attention
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
 from temporalwiki.methods.method import Method, Phase
@@ -100,6 +101,7 @@ def _check_data(phases: list[Run]) -> dict[str, list[str]]:
 
     This is cheap, so it comes first: a typo costs neither the download of the model nor an earlier phase.
     """
+    _check_speed_options(phases[0])
     available, reads = config_names(phases[0].data), {}
     for run in phases:
         reads[run.config] = configs_to_read(
@@ -127,6 +129,16 @@ def _check_weights(run: Run) -> None:
         check_installed()
     if run.options.in_bf16 and type(run.method).after_step is not Method.after_step:
         raise UsageError(f"{run.name}: changes the weights after each step, which needs them in fp32, not in bf16")
+
+
+def _check_speed_options(run: Run) -> None:
+    """Raise UsageError for attention that this machine lacks, and for a fused loss that the method cannot use."""
+    if run.options.attention is not None:
+        check_kernels(run.options.attention, _precision(run.options))
+    if run.options.fused_loss and run.method.reads_logits:
+        raise UsageError(f"{run.name}: reads the logits, which --fused-loss does not keep")
+    if run.options.fused_loss and type(run.method).own_trainer is not Method.own_trainer:
+        raise UsageError(f"{run.name}: has a trainer of its own, without --fused-loss")
 
 
 def _phase(run: Run, reads: list[str]) -> dict[str, Any]:
@@ -191,8 +203,13 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     kind = "encoder-decoder" if is_encoder_decoder(start.model) else "decoder-only"
     if method.unsupported_architecture == kind:
         raise UsageError(f"{run.name} does not support {run.model}, which is {kind}")
+    if options.fused_loss and is_encoder_decoder(start.model):
+        raise UsageError(f"{run.model}: an encoder-decoder, and --fused-loss is for decoder-only models")
     if sharded() and is_encoder_decoder(start.model):
         raise UsageError(f"{run.name}: FSDP cannot shard T5, because of its shared embedding: train with DDP")
+    if options.attention is not None:
+        set_attention(start.model, options.attention)
+        start.model.to(state.device)  # before the training, because these kernels run on GPUs only
     inherited = _inherited(reference, on_test(reads))
     phase = _phase_of(run, reference, tuple(inherited.get("earlier_steps", ())))
     model = method.prepare(start.model, phase)

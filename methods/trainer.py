@@ -21,6 +21,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from accelerate import PartialState
+from peft import PeftModel
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch.optim.lr_scheduler import LambdaLR
@@ -39,11 +40,13 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import sync_tree
 from temporalwiki.base.json_files import write_json
 from temporalwiki.base.progress import Progress
+from temporalwiki.methods.attention import is_flash, one_row
 from temporalwiki.methods.master_weights import MasterWeights
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, StepShare
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.speed import Speed, peak, work
 
+COMPILER = "inductor"
 EMPTY = -1  # an example that is all padding: it fills up the last global batch
 _COMPLETE = "complete.json"  # written last: a checkpoint without this file does not count
 _TRAINED = "trained.safetensors"
@@ -133,6 +136,8 @@ def training_arguments(
         fp16=precision == "fp16",
         activation_checkpointing=options.gradient_checkpointing,
         activation_checkpointing_kwargs={"use_reentrant": False} if options.gradient_checkpointing else None,
+        torch_compile=options.compile,
+        torch_compile_backend=COMPILER if options.compile else None,
         dataloader_pin_memory=torch.cuda.is_available(),
         seed=options.seed,
         data_seed=options.seed,
@@ -364,6 +369,13 @@ def cross_entropy(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     return F.cross_entropy(logits.float().flatten(0, 1), labels.flatten(), ignore_index=-100, reduction="sum")
 
 
+def fuse_loss(model: Any) -> None:
+    """Let a decoder-only model compute log-probabilities piece by piece, without keeping logits."""
+    from trl.trainer.utils import add_fused_lm_head  # imports much
+
+    add_fused_lm_head(model.get_base_model() if isinstance(model, PeftModel) else model)
+
+
 class ContinualTrainer(ContinualMixin, Trainer):
     """The library's trainer with a method's optimizer and loss. The loss is a mean over the tokens of a step."""
 
@@ -391,24 +403,33 @@ class ContinualTrainer(ContinualMixin, Trainer):
         """
         if num_items_in_batch is None:
             raise ValueError("the loss is a mean over the tokens of a whole step: pass their number")
-        labels = inputs["labels"]
-        rest = {name: tensor for name, tensor in inputs.items() if name != "labels"}
-        output = model(**rest, use_cache=False)
-        logits = output.logits
+        inputs = one_row(inputs) if is_flash(self.model) else inputs
+        loss, output = self._text_loss(model, inputs)
         # the gradients of all processes are averaged, but we need their sum: use a process's share of the tokens
         share = StepShare(
             num_items_in_batch / self.accelerator.num_processes, 1 / self.args.gradient_accumulation_steps
         )
-        loss = cross_entropy(logits, labels) / share.tokens
+        loss = loss / share.tokens
         if (balance := getattr(output, "aux_loss", None)) is not None:
-            weight = self.accelerator.unwrap_model(model).config.get_text_config(decoder=True).router_aux_loss_coef
+            weight = self.model.config.get_text_config(decoder=True).router_aux_loss_coef
             loss = loss + weight * balance.to(loss.device) * share.fraction
         if self.extra_loss is not None:
             with self.accelerator.autocast():  # a teacher computes in the precision of its student
-                extra = self.extra_loss(self.accelerator.unwrap_model(model), inputs, logits, share)
+                logits = getattr(output, "logits", None)
+                plain = self.accelerator.unwrap_model(model, keep_torch_compile=False)
+                extra = self.extra_loss(plain, inputs, logits, share)
             self.extras.append(extra.detach())
             loss = loss + extra
         return loss
+
+    def _text_loss(self, model: Any, batch: Mapping[str, Any]) -> tuple[torch.Tensor, Any]:
+        """Return the sum of the cross entropy over the tokens that count, and the model's output."""
+        rest = {name: value for name, value in batch.items() if name != "labels"}
+        if self.options.fused_loss:
+            output = model(**rest, shift_labels=batch["labels"], fused_lm_head=True)
+            return -output.log_probs.sum(), output
+        output = model(**rest, use_cache=False)
+        return cross_entropy(output.logits, batch["labels"]), output
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the method's own part of the loss, which is the mean over the same steps."""
@@ -428,12 +449,12 @@ class ContinualTrainer(ContinualMixin, Trainer):
     def held_out_loss(self, batches: Iterable[Batch]) -> float:
         """Return the mean cross entropy per token. All processes compute it, so that it depends on none of them."""
         model, total, tokens = self.model_wrapped, 0.0, 0
+        flash = is_flash(self.model)
         model.eval()
-        for batch in batches:
-            inputs = {name: tensor for name, tensor in batch.items() if name != "labels"}
+        for batch in map(one_row, batches) if flash else batches:
             with self.accelerator.autocast():
-                logits = model(**inputs, use_cache=False).logits
-            total += cross_entropy(logits, batch["labels"]).item()
+                loss, _ = self._text_loss(model, batch)
+            total += loss.item()
             tokens += int((batch["labels"] != -100).sum())
         model.train()
         return total / max(tokens, 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -13,6 +14,7 @@ from typing import Any
 
 import datasets
 import numpy as np
+import torch
 from datasets.exceptions import DatasetsError
 from huggingface_hub import HfFileSystem
 from transformers import PreTrainedTokenizerBase, TrainingArguments
@@ -27,11 +29,18 @@ from temporalwiki.builders.loading import check_card, load_dataset, state_of
 from temporalwiki.builders.manifests import DataSource
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, mixes_documents
+from temporalwiki.methods.attention import is_flash
 from temporalwiki.methods.method import Batch, Method, Phase
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import PackedBatch, pack_dataset
 from temporalwiki.methods.salient_spans import MaskedBatch, mask_dataset
-from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, example_order, training_arguments
+from temporalwiki.methods.trainer import (
+    ContinualTrainer,
+    OrderedExamples,
+    example_order,
+    fuse_loss,
+    training_arguments,
+)
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _INTERVAL = re.compile(r"diffset-(?:(?P<prev>\d{8})-\d{8}|(?P<month>\d\d)\d\d)")
@@ -198,6 +207,8 @@ def make_trainer(
             "the tokenizer has neither an end token nor a padding token; add one to tokenizer_config.json"
         )
     past = 0 if training_data.past is None else len(training_data.past)
+    if options.compile:
+        torch.compiler.reset()  # else it gives up at the ninth model of a process
     order = example_order(method, options, len(training_data.new), past)
     steps = len(order) // options.batch_size
     arguments: Callable[..., TrainingArguments] = partial(
@@ -208,6 +219,8 @@ def make_trainer(
         own.set_up(options, method, phase.earlier)
         return own
     masked = is_encoder_decoder(model)
+    if options.fused_loss:
+        fuse_loss(model)
     collate: Any = MaskedBatch.of(model, tokenizer) if masked else PackedBatch.of(tokenizer, options.sequence_length)
     examples = OrderedExamples(order, training_data.new, training_data.past)
     trainer = ContinualTrainer(
@@ -229,7 +242,9 @@ def make_trainer(
 
     if (held_out := training_data.held_out) is not None:
         trainer.held_out = lambda: batches(held_out, range(len(held_out)))
-    trainer.extra_loss = method.extra_loss(model, sample_batches, phase)
+    # flash kernels do not compute in the precision of the weights
+    with trainer.accelerator.autocast() if is_flash(model) else nullcontext():
+        trainer.extra_loss = method.extra_loss(model, sample_batches, phase)
     return trainer
 
 

@@ -15,6 +15,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import CachedModel, default_precision, revision
 from temporalwiki.eval_harness.experiment.recipe import START, Experiment, Line, TaskPlan
 from temporalwiki.eval_harness.misalignment import month_of
+from temporalwiki.eval_harness.retrieval import EVIDENCE, Retriever
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.eval_harness.task import NothingToScoreError
@@ -58,10 +59,10 @@ class _Checkpoint:
 def plan_cells(experiment: Experiment) -> list[Cell]:
     """Return all cells, each after the training that it needs; the evaluations of a checkpoint follow its training.
 
-    Raises UsageError for configs that the data does not have or that are named twice, and InputError for a missing
-    model or dataset.
+    Raises UsageError for configs that the data does not have, that are named twice, or that have no text to retrieve.
+    Raises InputError for a missing model or dataset.
     """
-    for function in (_configs, _content):  # the data may have changed since the last call
+    for function in (_configs, _content, _check_source):  # the data may have changed since the last call
         function.cache_clear()
     _configs(experiment.data)  # before the model is downloaded or hashed
     planned: list[Cell] = []
@@ -77,12 +78,15 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
             name = f"{line.label}{line.run}/{phase}" if line.method.trains else line.label
             before = _plan_training(experiment, line, config, before, name, planned)
             for task in experiment.tasks:
-                if task.task.start == "needed" and not line.method.trains:
-                    continue  # it is the start model
-                planned += [
-                    _plan_evaluation(experiment, line, before, begin if line.method.trains else None, task, scored)
-                    for scored in _configs_to_score(experiment, task)
-                ]
+                for scored in _configs_to_score(experiment, task):
+                    if line.method.trains or task.task.start != "needed":
+                        start = begin if line.method.trains else None
+                        planned.append(_plan_evaluation(experiment, line, before, start, task, scored))
+                    # with passages, the start model learns from them
+                    planned += [
+                        _plan_evaluation(experiment, line, before, begin, task, scored, source)
+                        for source in _sources(experiment, task, scored)
+                    ]
     names = [cell.name for cell in planned]
     if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
         raise UsageError(f"{experiment.path}: two cells are called {twice}: a config is named twice")
@@ -135,6 +139,22 @@ def _configs_to_score(experiment: Experiment, plan: TaskPlan) -> list[str]:
     return chosen
 
 
+def _sources(experiment: Experiment, plan: TaskPlan, scored: str) -> list[str]:
+    """Return the experiment's sources of passages for the questions of a config: those of the same month."""
+    month = month_of(scored)
+    if not plan.task.query or plan.data != experiment.data:
+        return []
+    sources = [of if of == EVIDENCE else f"{of}-{month}" for of in experiment.retrieve if month or of == EVIDENCE]
+    for source in sources:
+        _check_source(plan.data, source)
+    return sources
+
+
+@cache
+def _check_source(data: str, source: str) -> None:
+    Retriever(data, source).check(_configs(data))
+
+
 def _plan_evaluation(
     experiment: Experiment,
     line: Line,
@@ -142,14 +162,18 @@ def _plan_evaluation(
     start: _Checkpoint | None,
     plan: TaskPlan,
     config: str,
+    source: str | None = None,
 ) -> Cell:
+    """Return the cell of an evaluation; with ``source``, the model reads passages of this config, or the evidence."""
     extra = [other for other in plan.task.extra_configs(config).values() if other in _configs(plan.data)]
+    extra += [source] if source and source != EVIDENCE else []
     read = [[name, _content(plan.data, name)] for name in (config, *extra)]
     # The precision is not hashed: a login node that plans may choose another one than the machine that scores.
     inputs = [plan.name, plan.task.version, plan.task.recorded_options(), experiment.limit, line.label]
     compared = start if plan.task.start else None
-    key = fingerprint("evaluation", checkpoint.key, inputs, read, *([compared.key] if compared else []))
-    name = f"{checkpoint.cell}/{plan.name}/{config}"
+    more = [*([compared.key] if compared else []), *([source] if source else [])]
+    key = fingerprint("evaluation", checkpoint.key, inputs, read, *more)
+    name = f"{checkpoint.cell}/{plan.name}/{config}" + (f" with {source}" if source else "")
     wanted = Evaluation(
         checkpoint.folder,
         plan.data,
@@ -159,6 +183,7 @@ def _plan_evaluation(
         experiment.limit,
         line.label,
         compared.folder if compared else None,
+        retrieve=source,
     )
 
     def evaluation() -> Note:

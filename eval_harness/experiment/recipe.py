@@ -42,6 +42,7 @@ class _Wanted(msgspec.Struct, kw_only=True):
     past: Text | None = None
     seeds: Annotated[tuple[Seed, ...], msgspec.Meta(min_length=1)] | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    retrieve: tuple[Text, ...] = ()
     output: Text | None = None
     engines: Mappings | None = None
 
@@ -82,6 +83,7 @@ class Experiment:
     lines: tuple[Line, ...]
     tasks: tuple[TaskPlan, ...]
     limit: int | None  # most rows of a split to score
+    retrieve: tuple[str, ...]  # score models also with passages: kinds of configs, such as diffset, or "evidence"
     output: Path
     engines: Mapping[str, Mapping[str, Any]]  # name of a job runner -> its parameters
 
@@ -104,7 +106,11 @@ def read_experiment(recipe: str) -> Experiment:
     months, phases = _months(wanted.months, wanted.data, f"{where}: months"), wanted.phases or ()
     if bool(months) == bool(phases):
         raise UsageError(f'{where}: needs either `months`, such as ["1112"], or `phases`')
-    for what, listed in (("month or phase", months + phases), ("seed", wanted.seeds or ())):
+    for what, listed in (
+        ("month or phase", months + phases),
+        ("seed", wanted.seeds or ()),
+        ("source to retrieve from", wanted.retrieve),
+    ):
         if len(set(listed)) < len(listed):
             raise UsageError(f"{where}: a {what} is listed twice")
     start = None
@@ -131,6 +137,7 @@ def read_experiment(recipe: str) -> Experiment:
         lines=tuple(run for line in lines for run in _runs(line, wanted.seeds)),
         tasks=tuple(_task_plan(name, own or {}, wanted.data, where) for name, own in wanted.tasks.items()),
         limit=wanted.limit,
+        retrieve=wanted.retrieve,
         output=Path(wanted.output or f"experiments/{Path(recipe).stem}"),
         engines={name: own or {} for name, own in (wanted.engines or {}).items()},
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +60,45 @@ def test_what_is_compared_with_the_start_is_not_asked_of_the_start(write: Write)
         for tested in ("0910", "1011")
     }
     assert any(name.startswith("initial/deleted") for name in found)
+
+
+def test_every_model_is_also_asked_with_passages(write: Write) -> None:
+    """It reads the text of the month of the questions. Initial is now unlike the start, which reads nothing."""
+    tasks = {"experiment/tasks": {"learned_and_forgotten": {}}, "experiment/months": ["0910"]}
+    before = plan(write(**tasks))
+    after = plan(write(**tasks, **{"experiment/retrieve": ["unchanged", "evidence"]}))
+    assert before.keys() <= after.keys()
+    assert {before[name].note_path for name in before} == {after[name].note_path for name in before}
+    assert after.keys() - before.keys() == {
+        f"{model}/learned_and_forgotten/probes-0910 with {source}"
+        for model in ("initial", "diff/0910", "lora/0910")
+        for source in ("unchanged-0910", "evidence")
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("difset", "no config 'difset-0910' (did you mean diffset-0910?)"),
+        ("probes", "--retrieve probes-0910: it has no column 'text'"),
+    ],
+)
+def test_passages_come_from_text(write: Write, source: str, says: str) -> None:
+    recipe = write(**{"experiment/retrieve": [source]})
+    with pytest.raises(UsageError, match=re.escape(says)):
+        plan(recipe)
+
+
+def test_other_text_of_passages_changes_what_reads_it(write: Write, there: Path, tmp_path: Path) -> None:
+    data = shutil.copytree(there / "data", tmp_path / "data")
+    recipe = write(**{"experiment/retrieve": ["unchanged"], "experiment/data": str(data)})
+    before = plan(recipe)
+    article = [{"id": 1, "title": "Other", "text": "Another text."}]
+    write_dataset(tmp_path / "other", {"x": {"train": article}})
+    (tmp_path / "other" / "data" / "x" / "train.parquet").replace(data / "data" / "unchanged-0910" / "train.parquet")
+    after = plan(recipe)
+    other = {name for name in before if before[name].note_path != after[name].note_path}
+    assert other == {name for name in before if name.endswith(" with unchanged-0910")} != set()
 
 
 def test_runs_with_other_seeds_are_other_cells(write: Write) -> None:

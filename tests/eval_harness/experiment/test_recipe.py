@@ -171,6 +171,8 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         {"experiment/tasks": {"lama": {"beam": 2}}},
         "no option 'beam' (did you mean beams?)",
     ),
+    "a source of passages twice": ({"experiment/retrieve": ["evidence", "evidence"]}, "retrieve from is listed twice"),
+    "a source that is no list": ({"experiment/retrieve": "evidence"}, "Expected `array`, got `str` - at `retrieve`"),
     "a limit of nothing": ({"experiment/limit": 0}, "Expected `int` >= 1 - at `limit`"),
     "engines that are text": (
         {"experiment/engines": {"slurm": "gpu"}},

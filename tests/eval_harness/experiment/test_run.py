@@ -76,6 +76,20 @@ def test_all_is_trained_and_scored_once(write: Write, tmp_path: Path, capsys: py
     assert "15 cells, 15 of them done before" in capsys.readouterr().err
 
 
+def test_results_with_passages_stand_next_to_those_without(write: Write, tmp_path: Path) -> None:
+    recipe = write(
+        **{
+            "experiment/months": ["0910"],
+            "experiment/methods": {"initial": None, "diff": None},
+            "experiment/tasks": {"learned_and_forgotten": {}},
+            "experiment/retrieve": ["diffset"],
+        }
+    )
+    assert set(states(run(recipe)).values()) == {"done"}
+    read = [(data["model"]["label"], "retrieved" in data["data"]) for data, _ in results(tmp_path / "out").values()]
+    assert sorted(read) == [("diff", False), ("diff", True), ("initial", True)]
+
+
 def test_what_was_taken_away_is_made_again_if_it_is_needed(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
