@@ -109,8 +109,8 @@ def test_the_models_that_learned_most_of_the_newest_interval_come_first() -> Non
     ]
     assert lines[0][2:] == ["9.00 [8.00, 10.00]", "0.50 [-0.50, 1.50]"]
     assert "probes-20211101-20211201" in body
-    assert "Best models" not in parts(space_card("x", [result()]))[1]
-    assert "Best models" not in parts(space_card("x", [], rows("m", 1.0, competes=False)))[1]
+    assert "The newest interval" not in parts(space_card("x", [result()]))[1]
+    assert "The newest interval" not in parts(space_card("x", [], rows("m", 1.0, competes=False)))[1]
 
 
 def test_the_picture_of_the_page_is_on_the_card() -> None:
