@@ -1,8 +1,8 @@
 """A model behind a completions endpoint: it goes on from a text, and tells how likely each token of the text is.
 
 vLLM, llama-cpp-python and other servers repeat a prompt (``echo``) with the log-probability of each token. Some of
-them get it wrong. So the tokens must add up to the prompt, and a trial compares what a server says of a token when it
-writes it and when it reads it.
+them get it wrong. So the tokens must add up to the prompt, and a trial compares the likelihood of a token when the
+server writes it and when it reads it.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class CompletionsModel(ProviderModel):
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[_Complete]:
         """Give a function that completes a prompt. Its connections belong to this event loop."""
-        # inspect-ai starts a vLLM server if there is no address; it must not wait for the first question
+        # without an address, inspect-ai starts a vLLM server, by default with the first question
         api = self._opened(**({"lazy_init": False} if self.reference.startswith("vllm-") else {})).api
         free = asyncio.Semaphore(api.max_connections())
         async with api.client.with_options(max_retries=RETRIES) as client:
@@ -273,7 +273,7 @@ def check_border(text: str, places: Ints, border: int) -> None:
     """Raise ValueError if a token has text, not only white space, on both sides of a border."""
     for begin, end in places.tolist():
         if begin < border < end and text[begin:border].strip():
-            raise ValueError(f"the token {text[begin:end]!r} lies across the border of what is scored")
+            raise ValueError(f"the token {text[begin:end]!r} lies across the border of the scored text")
 
 
 def _shown(text: Text) -> str:

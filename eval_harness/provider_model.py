@@ -1,4 +1,4 @@
-"""What all models of inspect-ai's providers have in common: names, client, costs, errors, and what is kept of them."""
+"""The base class of models that a provider of inspect-ai serves: their names, client, costs, errors and cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.methods import needs
 from temporalwiki.methods.processes import processes
 
-# the providers that complete a text and give its likelihoods, and those that ask the same servers questions
+# a provider that completes texts and gives likelihoods -> the provider that asks the same server questions
 COMPLETIONS = {"openai-api-completions": "openai-api", "vllm-completions": "vllm"}
 # the providers of inspect-ai 0.3.285
 PROVIDERS = frozenset((
@@ -118,7 +118,7 @@ class ProviderModel:
         ask: Callable[[Sequence[Any], Progress], Coroutine[Any, Any, None]],
         longest: int,
     ) -> list[Any]:
-        """Return the answer to each question from the cache, where ``ask`` puts those that are missing.
+        """Return the answer to each question from the cache, where ``ask`` puts missing ones.
 
         An answer that ``ask`` does not cache is None. ``longest`` is the most tokens of a reply. Raises InputError if
         the provider fails; earlier answers are kept.
@@ -162,7 +162,7 @@ class ProviderModel:
         return self._opened()
 
     def _opened(self, **options: Any) -> Any:
-        """Return a new client of inspect-ai. Raises InputError if there is no package, no key or no such provider."""
+        """Return a new client of inspect-ai. Raises InputError for an unknown provider, or a missing package or key."""
         with needs("api"):
             from inspect_ai.model import get_model
         try:
@@ -194,7 +194,7 @@ class ProviderModel:
 async def ask_each(
     questions: Sequence[Any], one: Callable[[Any], Coroutine[Any, Any, None]], progress: Progress
 ) -> None:
-    """Ask all questions at once; after an error, cancel those that are not answered."""
+    """Ask all questions at once; after an error, cancel the rest."""
 
     async def counted(question: Any) -> None:
         await one(question)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - one case a line
-"""Models behind a completions endpoint: which numbers are theirs, which are refused, and what is kept."""
+"""Models behind a completions endpoint: the numbers of their replies, the replies that are refused, and resuming."""
 
 from __future__ import annotations
 
