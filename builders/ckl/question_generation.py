@@ -73,11 +73,11 @@ def _prompt(item: Passage, model: TextModel) -> str:
             return f"generate question: {marked}" if mark == "<hl>" else marked
     if model.encoder_decoder:
         return f"answer: {answer} context: {sentence}"
-    before = f"Text: {' '.join(item.context[-_CONTEXT:].split())}\n" if item.context else ""
+    before = f"Text: {' '.join(item.context[-_CONTEXT:].split())}\n\n" if item.context else ""
     return (
-        f"Write one question that is answered by {answer!r} according to the sentence below. The question must be "
-        "understandable without the sentence, be in its language, and must not contain the answer.\n"
-        f"{before}Sentence: {sentence}\nQuestion:"
+        f"{before}Write one question that is answered by {answer!r} according to the sentence below. The question "
+        "must be understandable without the sentence, be in its language, and must not contain the answer.\n"
+        f"Sentence: {sentence}\nQuestion:"
     )
 
 

@@ -83,7 +83,11 @@ def test_rows_of_a_page() -> None:
     ]
     assert set(named) == {WRITER, READER}
     assert clozes.options["reader"] == {"name": "faithful", "revision": "1"}
-    assert "It rained." in model.prompts[0]
+    # the sentence is next to the instructions: a small model rewrites the text if it comes after them
+    before, told, sentence = model.prompts[0].partition("\n\nRewrite the sentence below")
+    assert told
+    assert "It rained." in before
+    assert "\nSentence: She opened it on Monday.\nRewritten:" in sentence
 
 
 ONCE = "no name or date that stands once, as a word of its own"
