@@ -86,8 +86,8 @@ def test_one_more_passage_with_the_answer_is_found_behind_the_nearest(tmp_path: 
 
 
 def test_no_passage_follows_if_one_of_the_nearest_has_the_answer(tmp_path: Path) -> None:
-    nearest, often = "A mayor is a mayor: Bo Lind.", "Bo Lind, Bo Lind, Bo Lind, a mayor."
-    others = ["A town has a mayor."] * 8 + ["Trees grow."] * 99
+    nearest, often = "Mayor and mayor and mayor and Bo Lind.", "Bo Lind, Bo Lind, Bo Lind, mayor."
+    others = ["A town has a mayor."] * 28 + ["Trees grow."] * 299
     index = build_index([records(tmp_path / "c.jsonl", nearest, often, *others)], tmp_path)
     assert [passage.text for passage in index.search("Who is mayor?", "Bo Lind", 1)] == [nearest]
 
