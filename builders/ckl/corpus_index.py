@@ -28,7 +28,7 @@ from temporalwiki.builders.ckl.input_files import input_files
 from temporalwiki.builders.parquet import rows_at_once
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
-VERSION = 3  # of the passages and of the search
+VERSION = 4  # of the passages and of the search
 WORDS = 100  # a passage ends with the sentence that reaches this
 LONGEST = 2 * WORDS  # longer sentences are cut
 _LONGEST_RECORD = 256 << 20  # bytes
@@ -103,21 +103,19 @@ class CorpusIndex:
             raise _damaged(self.path, error) from None
 
     def _search(self, question: str, answer: str, count: int) -> list[Past]:
-        words, has_answer_words = self._words(question), bool(self._words(answer))
+        words = self._words(question)
         if not words:
             return []
-        phrase = _quoted(answer)
-        query = " OR ".join(map(_quoted, words))
+        query, phrase = " OR ".join(map(_quoted, words)), _quoted(answer)
         found = self._find(query, count)
-        holding = self._find(f"({query}) AND {phrase}", count) if has_answer_words else []
-        holds = {number for number, *_ in holding}
-        rows = found + [row for row in holding[:1] if row[0] not in {number for number, *_ in found}]
-        missing = [number for number, *_ in rows if number not in holds]
-        if has_answer_words and missing:  # ``holding`` may have missed them, since it is limited to ``count``
-            marks = ",".join("?" * len(missing))
-            sql = f"SELECT rowid FROM passages WHERE passages MATCH ? AND rowid IN ({marks})"
-            holds |= {number for (number,) in self._file.execute(sql, (phrase, *missing))}
-        return [Past(id, title, text, round(-rank, 4), number in holds) for number, id, title, text, rank in rows]
+        holding = set()
+        if self._words(answer):
+            has = "SELECT 1 FROM passages WHERE passages MATCH ? AND rowid = ?"
+            holding = {row[0] for row in found if self._file.execute(has, (phrase, row[0])).fetchone()}
+            if not holding:
+                found += (best := self._find(f"({query}) AND {phrase}", 1))
+                holding = {row[0] for row in best}
+        return [Past(id, title, text, round(-rank, 4), number in holding) for number, id, title, text, rank in found]
 
     def _find(self, query: str, count: int) -> list[tuple[int, str, str, str, float]]:
         sql = "SELECT rowid, id, title, text, rank FROM passages WHERE passages MATCH ? ORDER BY rank, rowid LIMIT ?"
@@ -224,20 +222,16 @@ def _passages(text: str, language: str = "en") -> Iterator[str]:
     words: list[str] = []
     for sentence in split_sentences(text, language):
         more = sentence.split()
-        while len(more) > LONGEST:
-            yield from _joined(words)
-            words, more = more[:WORDS], more[WORDS:]
         if words and len(words) + len(more) > WORDS + WORDS // 5:
-            yield from _joined(words)
+            yield " ".join(words)
             words = []
         words += more
+        while len(words) > LONGEST:
+            yield " ".join(words[:WORDS])
+            words = words[WORDS:]
         if len(words) >= WORDS:
-            yield from _joined(words)
+            yield " ".join(words)
             words = []
-    yield from _joined(words)
-
-
-def _joined(words: list[str]) -> Iterator[str]:
     if words:
         yield " ".join(words)
 

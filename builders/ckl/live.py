@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ import duckdb
 import pyarrow as pa
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.files import only_one, sweep
+from temporalwiki.base.files import only_one
 from temporalwiki.builders.ckl.change import SHOWN_BY, shown_by
 from temporalwiki.builders.ckl.config import Config, Counts
 from temporalwiki.builders.ckl.eligibility import distinct, other_names, reason_to_drop, right_answers, wrong_answers
@@ -140,17 +141,19 @@ def _left_out(all_facts: list[Facts], chain: list[Facts]) -> list[str]:
 def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a database that uses at most MEMORY bytes of memory, and a temporary folder in ``work``."""
     folder = Path(tempfile.gettempdir()) if work is None else work
-    with contextlib.nullcontext() if work is None else only_one(work / "live", "ckl"):
+    with contextlib.ExitStack() as stack:
         if work is not None:
-            sweep(work, ".duckdb-*.part")  # of a killed run
-        with database(folder, MEMORY) as db:
-            try:
-                yield db
-            except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
-                raise InputError(
-                    f"{folder}: the facts need more than {MEMORY >> 20} MB of memory and the free disk space: "
-                    f"{str(error).splitlines()[0]}; free some space, or use another folder"
-                ) from None
+            stack.enter_context(only_one(work / "live", "ckl"))
+            for left in work.glob(".duckdb-*.part"):  # of a killed run
+                shutil.rmtree(left, ignore_errors=True)
+        db = stack.enter_context(database(folder, MEMORY))
+        try:
+            yield db
+        except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+            raise InputError(
+                f"{folder}: the facts need more than {MEMORY >> 20} MB of memory and the free disk space: "
+                f"{str(error).splitlines()[0]}; free some space, or use another folder"
+            ) from None
 
 
 # Queries join facts by numbers and hashes, and read labels and texts only of facts that are checked or kept.

@@ -85,6 +85,13 @@ def test_one_more_passage_with_the_answer_is_found_behind_the_nearest(tmp_path: 
     assert found[-1].text.startswith("Once, Bo Lind")
 
 
+def test_no_passage_follows_if_one_of_the_nearest_has_the_answer(tmp_path: Path) -> None:
+    nearest, often = "Mayor and mayor and mayor and Bo Lind.", "Bo Lind, Bo Lind, Bo Lind, mayor."
+    others = ["A town has a mayor."] * 28 + ["Trees grow."] * 299
+    index = build_index([records(tmp_path / "c.jsonl", nearest, often, *others)], tmp_path)
+    assert [passage.text for passage in index.search("Who is mayor?", "Bo Lind", 1)] == [nearest]
+
+
 def test_what_no_passage_has_finds_nothing(index: CorpusIndex) -> None:
     assert index.search("Quo vadis, domine?", "Anna Weber") == []
     assert index.search("", "Anna Weber") == index.search("?!", "") == []
