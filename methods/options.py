@@ -79,7 +79,7 @@ class TrainOptions:
 # Options that may change when a run is resumed: they change its result only by rounding, or not at all.
 MAY_DIFFER = ("micro_batch_size", "train_on_test", "save_steps", "logging_steps", "report_to")
 
-_NEWER = {"held_out": None, "target": None, "dtype": "fp32", "quantize": None}  # in older runs
+_NEWER = {"held_out": None, "target": None, "dtype": "fp32", "quantize": None}  # what older runs were
 
 
 def recorded(options: Any) -> dict[str, Any]:
