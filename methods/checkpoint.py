@@ -200,7 +200,10 @@ def read_config(reference: str) -> PreTrainedConfig:
     Raises InputError if it cannot be read.
     """
     reference = pinned(reference)
-    path, more = library_arguments(base_of(folder_of(reference)) or reference)
+    base = base_of(folder_of(reference))
+    path, more = library_arguments(base or reference)
+    if base is not None:
+        more |= base_options(reference, base, {})
     try:
         config: PreTrainedConfig = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
         _check_config(config, reference)

@@ -84,7 +84,7 @@ class TrainOptions:
 # Options that may change when a run is resumed: they change its result only by rounding, or not at all.
 MAY_DIFFER = ("micro_batch_size", "train_on_test", "save_steps", "logging_steps", "report_to")
 
-# options that older runs lack, and their defaults
+# what older runs, which lack these options, were
 _NEWER = {
     "held_out": None,
     "target": None,

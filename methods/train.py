@@ -85,7 +85,8 @@ def train(run: Run, configs: list[str] | None = None) -> list[dict[str, Any]]:
         raise UsageError(
             f"a config comes twice in {' '.join(configs)}, but each checkpoint needs a folder with its config's name"
         )
-    _check_weights(run)
+    if run.method.trains:
+        _check_weights(run)
     phases = []
     for config in configs:
         output = run.output / config if len(configs) > 1 else run.output
@@ -278,11 +279,12 @@ def _start(run: Run, reference: str) -> checkpoint.Checkpoint:
     """Load the starting checkpoint; raise UsageError if its matrices cannot be quantized."""
     if run.load is not None:
         return run.load()
-    if run.options.quantize is not None:
+    if run.options.quantize is not None and run.method.trains:
         if (config := checkpoint.read_config(reference)).is_encoder_decoder:
             raise UsageError(f"{run.name}: trains the decoder of {config.model_type}, which cannot be in 4 bits")
         return quantized(reference)
-    start = checkpoint.load(reference, torch.bfloat16 if run.options.in_bf16 else torch.float32)
+    rounded = run.options.in_bf16 and run.method.trains
+    start = checkpoint.load(reference, torch.bfloat16 if rounded else torch.float32)
     start.model.config.dtype = checkpoint.stored_dtype(reference)  # what ``Method.save`` writes
     return start
 

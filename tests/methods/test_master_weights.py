@@ -144,9 +144,11 @@ def test_a_run_in_bf16_writes_its_copies_and_not_the_rounded_weights(folder: Pat
     assert all(not torch.equal(t, t.bfloat16().float()) for t in weights(tmp_path / "a").values() if t.dim() == 2)
 
 
-def test_no_training_changes_no_bit_of_a_model_in_bf16(folder: Path, tmp_path: Path) -> None:
-    tiny_training.train(folder, "initial", folder / "bf16", tmp_path / "a")
-    there, here = weights(tmp_path / "a"), weights(folder / "bf16")
+@pytest.mark.parametrize("stored", DTYPES)
+@pytest.mark.parametrize("words", [(), ("--dtype", "bf16"), ("--quantize", "4bit")], ids=" ".join)
+def test_no_training_changes_no_bit(stored: str, words: tuple[str, ...], folder: Path, tmp_path: Path) -> None:
+    tiny_training.train(folder, "initial", folder / stored, tmp_path / "a", *words)
+    there, here = weights(tmp_path / "a"), weights(folder / stored)
     assert there.keys() == here.keys()
     assert all(torch.equal(there[name], here[name]) for name in here)
 
