@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -243,3 +243,11 @@ def test_ticlms_strongest_setting_lowers_the_rate_from_month_to_month_and_replay
         "cyclic": "cosine", "autoregressive": "cosine_ar", "rsqrt": "rsqrt", "replay": "cosine_ar",
     }  # fmt: skip
     assert asdict(lines["replay"].method) == {"share": 0.5}
+
+
+def test_the_methods_of_the_demo_are_trained_alike_in_both_of_its_recipes() -> None:
+    demo, more = read_experiment("demo"), read_experiment("demo-methods")
+    assert (demo.model, demo.data, demo.months) == (more.model, more.data, more.months)
+    lines = {line.label: line for line in more.lines if line.options.seed == 0}
+    for line in demo.lines:
+        assert replace(lines[line.label], run="") == line
