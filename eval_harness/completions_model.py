@@ -19,6 +19,7 @@ import numpy as np
 
 from temporalwiki.base.errors import UsageError, in_one_line
 from temporalwiki.base.progress import Progress
+from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.provider_model import RETRIES, NoLikelihoodsError, ProviderModel, ask_each
 from temporalwiki.eval_harness.score_cache import ScoreCache
@@ -77,12 +78,13 @@ class CompletionsModel(ProviderModel):
     def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
         """Return each text's scores; None for a text that is longer than the context, or has nothing to predict.
 
-        A text whose target begins with a character of several tokens is None as well.
+        A text is None as well if the reply does not show where the tokens of a character end.
 
         Raises NoLikelihoodsError for likelihoods that are missing or cannot be right, and InputError if the server
         fails; earlier scores are kept.
         """
         cache = ScoreCache(self.cache_folder, self.revision, {"likelihoods": _VERSION}, local=False)
+        unread: list[Text] = []
 
         async def ask(missing: Sequence[Text], progress: Progress) -> None:
             async def one(text: Text) -> None:
@@ -90,6 +92,8 @@ class CompletionsModel(ProviderModel):
                 scores = None if reply is None else self._read(text, reply)
                 if scores is not None and len(scores.nll):
                     cache.add_scores([(text, scores)])
+                elif scores is not None:
+                    unread.append(text)
 
             async with self._server() as complete:
                 if not self._tried:
@@ -97,7 +101,13 @@ class CompletionsModel(ProviderModel):
                     self._tried = True
                 await ask_each(missing, one, progress)
 
-        return self._answers(texts, what, "text", cache.scores, ask, 1)
+        found = self._answers(texts, what, "text", cache.scores, ask, 1)
+        if unread:
+            say(
+                f"{self.reference}: {what}: {len(unread):,} texts are left out, such as {_shown(unread[0])}: their "
+                "tokens are not shown, or cannot be predicted"
+            )
+        return found
 
     def generate(self, prompts: Sequence[str], what: str, max_new_tokens: int, beams: int = 1) -> list[str | None]:
         """Return each prompt's answer, the first sentence that follows; None for a prompt longer than the context.
@@ -186,7 +196,7 @@ class CompletionsModel(ProviderModel):
 def read_scores(text: Text, reply: Reply) -> Scores:
     """Return the scores of a text from the reply of a server that repeated it and wrote at most one more token.
 
-    No token is scored if the reply does not tell which tokens have the first character of the target. Raises
+    No token is scored if the reply does not show which tokens have a character that is cut into several. Raises
     ValueError if the reply has no likelihoods of this text, or some that cannot be right.
     """
     found, usage = _logprobs(reply), reply.usage
@@ -199,6 +209,8 @@ def read_scores(text: Text, reply: Reply) -> Scores:
     if places is None and values[0] is None:  # the first one is BOS
         tokens, values = tokens[1:], values[1:]
         places = places_of(prompt, tokens)
+    if places is None and not prompt.isascii():
+        return Scores(np.empty(0), np.empty((0, 2), dtype=np.int64))
     if places is None:
         raise ValueError("its tokens do not add up to the text")
     border = len(text.context)

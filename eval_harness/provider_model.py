@@ -162,7 +162,7 @@ class ProviderModel:
         return self._opened()
 
     def _opened(self, **options: Any) -> Any:
-        """Return a new client of inspect-ai. Raises InputError for an unknown provider or a missing package or key."""
+        """Return a new client of inspect-ai. Raises InputError for an unknown provider, a missing package or key."""
         with needs("api"):
             from inspect_ai.model import get_model
         try:

@@ -87,6 +87,9 @@ READ: dict[str, tuple[Text, Reply, list[float], list[tuple[int, int]]]] = {
     "so does U+FFFD": (
         Text("is. ", "京x"), reply(["is", ".", " \ufffd", "\ufffdx", "."], [None, -1, -2, -3, -9], 4), [], []
     ),
+    "a character that the tokens do not show as it is": (
+        Text("", "is 京x"), reply(["is", " ", "\n", "\n 京", "x", "."], [None, -1, -2, -3, -4, -9], 5), [], []
+    ),
     "a target that begins with a whole character": (
         Text("is. ", "京x"), reply(["is", ".", " 京", "x", "."], [None, -1, -2, -3, -9], 4), [2, 3], [(3, 5), (5, 6)]
     ),
@@ -116,7 +119,6 @@ WRONG: dict[str, tuple[Text, Reply, str]] = {
     "the end only": (FACT, reply([" is", " Osk", "."], [None, -2, -9], 3), "do not add up"),
     "the beginning was cut off": (FACT, reply([" is", " Osk", "."], [None, -2, -9], 2), "do not add up"),
     "a token is missing": (FACT, reply(["Kesh", " Osk", "."], [None, -2, -9], 3), "do not add up"),
-    "a token of another script is missing": (Text("", "is 京 東 x"), reply(["is", " 京", " x", "."], [None, -1, -2, -9], 4), "do not add up"),
     "a count below zero": (FACT, reply(["Kesh", " is", " Osk", "."], [None, -1, -2, -9], -1, written=5), "-1 tokens of a prompt that has -1"),
     "too few tokens": (FACT, reply(["Kesh", "."], [None, -9], 3), "1 tokens of a prompt that has 3"),
     "too many tokens": (FACT, reply(["<|user|>", "\n", "Kesh", " is", " Osk", "."], [None, -1, -1, -1, -2, -9], 5), "do not add up"),
@@ -243,6 +245,18 @@ def test_a_text_longer_than_the_context_is_left_out(data: Path, tmp_path: Path) 
     (result,) = evaluate(wanted(data, tmp_path, "deleted"), model(server, tmp_path))
     assert [item["tokens"] for item in result.items()] == [2]
     assert result.manifest.excluded["deleted: longer than the context, or nothing to predict"] == 1
+
+
+def test_a_text_whose_tokens_are_not_shown_is_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def torn(_: int, given: dict[str, Any]) -> dict[str, Any]:
+        logprobs = given["choices"][0]["logprobs"]
+        logprobs["tokens"] = [token.replace("京", "\n") for token in logprobs["tokens"]]
+        return given
+
+    server = model(Completions(spoil=torn), tmp_path)
+    scored = server.score([Text("", "Kesh is Osk"), Text("", "Kesh is 京")], "facts")
+    assert [None if one is None else one.nll.tolist() for one in scored] == [pytest.approx([0.2, 0.3]), None]
+    assert f"{NAME}: facts: 1 texts are left out, such as 'Kesh is 京'" in capsys.readouterr().err
 
 
 def test_what_was_scored_is_kept_and_the_run_goes_on(
