@@ -171,6 +171,7 @@ WAYS: dict[str, tuple[int, str, str, tuple[Any, ...]]] = {
     "weight decay": (3, "recadam", "gpt2", (*STEPS, "--weight-decay", 0.1)),
     "CKL's schedule": (3, "diff", "gpt2", (*STEPS, "--schedule", "linear_to_half")),
     "bfloat16": (3, "diff", "gpt2", (*STEPS, "--precision", "bf16")),
+    "diff on gpt2 in bf16": (3, "diff", "gpt2", (*STEPS, "--dtype", "bf16")),
     **{
         f"{method} on {kind} in bf16": (3, method, kind, (*STEPS, "--dtype", "bf16"))
         for kind, methods in (("llama", METHODS_OF["llama"]), ("t5", ("diff", "lora", "k_adapter", "modular")))
