@@ -85,14 +85,13 @@ def cutoff(
         raise InputError(f"{folder}: is a file; name a folder with --output")
     with needs("eval"):
         from temporalwiki.api.evaluate import open_model
-        from temporalwiki.eval_harness.cached_model import CachedModel
         from temporalwiki.eval_harness.cutoff_report import report, write_report
+        from temporalwiki.eval_harness.dated_changes import Model
         from temporalwiki.eval_harness.held_model import HeldModel, modes_kept
-        from temporalwiki.eval_harness.interface_model import InterfaceModel
 
-    def opened(*which: Any) -> CachedModel | InterfaceModel:
+    def opened(*which: Any) -> Model:
         found = open_model(which[0], "auto", *which[1:])
-        if not isinstance(found, CachedModel | InterfaceModel):
+        if not isinstance(found, Model):
             raise UsageError(f"{found.name}: holds results, and a cutoff asks a model: name the model")
         found.check()
         return found

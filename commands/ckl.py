@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from typing import Any
 from temporalwiki.api.build import split_rows, work_folder
 from temporalwiki.api.table import Table, tell
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.files import whole_file
 from temporalwiki.builders.ckl.build_config import (
     CONFIGS,
     EASY,
@@ -66,11 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         add_options(own, options)
     elif not name.startswith("kilt"):
         own.add_argument("--seed", type=int, metavar="N", help="seed of the draw (default: 0)")
-        if name == "invariantlama":
-            own.add_argument(
-                "--dropped", type=Path, metavar="FILE", help="with --lama: write the dropped rows to a JSONL file"
-            )
-        elif name in ("updatedlama", "newlama"):
+        if name in ("updatedlama", "newlama"):
             _add_review(own)
 
 
@@ -155,8 +148,6 @@ def _run(arguments: argparse.Namespace) -> Iterator[str | CklManifest]:
         raise UsageError(f"--{stray.replace('_', '-')} needs a folder of candidates and decisions: --review DIR")
     if getattr(arguments, "seed", None) is not None and not (arguments.probes or arguments.news or arguments.past):
         raise UsageError("--seed needs --probes, --news or --past: nothing else is drawn at random")
-    if arguments.probes and getattr(arguments, "dropped", None):
-        raise UsageError("--dropped writes rows of --lama; the manifest counts dropped rows of --probes")
     # what is cheap comes first: a wrong folder or model must not cost the reading of the news
     check_place(arguments.out, "CKL")
     for model in _models(arguments):
@@ -170,38 +161,27 @@ def _run(arguments: argparse.Namespace) -> Iterator[str | CklManifest]:
 
         yield f"decisions: {judge(arguments.review, _judge(arguments.judge))}"
     options = options_of(arguments.config)
-    with ExitStack() as stack:
-        dropped = getattr(arguments, "dropped", None)
-        sources = Sources(
-            lama=arguments.lama,
-            kilt=arguments.kilt,
-            news=tuple(arguments.news or ()),
-            past=tuple(arguments.past or ()),
-            probes=tuple(arguments.probes or ()),
-            review=arguments.review,
-            work=work,
-            jobs=arguments.jobs,
-            seed=getattr(arguments, "seed", None) or 0,
-            least_annotators=1 if of_review.get("least_annotators") is None else of_review["least_annotators"],
-            on_drop=stack.enter_context(_drops(dropped)) if dropped else None,
-        )
-        for config in build_configs(
-            arguments.config, sources, given_options(options, arguments) if options else None, _open_model
-        ):
-            yield write(config, arguments.out, folder_card)
+    sources = Sources(
+        lama=arguments.lama,
+        kilt=arguments.kilt,
+        news=tuple(arguments.news or ()),
+        past=tuple(arguments.past or ()),
+        probes=tuple(arguments.probes or ()),
+        review=arguments.review,
+        work=work,
+        jobs=arguments.jobs,
+        seed=getattr(arguments, "seed", None) or 0,
+        least_annotators=1 if of_review.get("least_annotators") is None else of_review["least_annotators"],
+    )
+    own = given_options(options, arguments) if options else None
+    for config in build_configs(arguments.config, sources, own, _open_model):
+        yield write(config, arguments.out, folder_card)
 
 
 def _candidate_options() -> Iterator[str]:
     from temporalwiki.builders.ckl.candidates import CandidateOptions
 
     return (field.name for field in fields(CandidateOptions) if field.name != "seed")
-
-
-@contextmanager
-def _drops(path: Path) -> Iterator[Callable[[Any, str], None]]:
-    """Yield a function that writes dropped rows, each with its reason, as JSONL."""
-    with whole_file(path) as part, part.open("w", encoding="utf-8") as file:
-        yield lambda row, rule: print(json.dumps({"rule": rule, **row}, ensure_ascii=False), file=file)
 
 
 def _candidates(arguments: argparse.Namespace, work: Path) -> str:

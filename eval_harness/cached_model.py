@@ -35,7 +35,7 @@ _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, con
 _TRAINING = "training.json"
 _NOT_HASHED = (_TRAINING, "run.json")  # they describe the training; the model does not read them
 _BASE_KEY = {checkpoint.ADAPTER: "base_model_name_or_path", SPEC: "base_model"}  # file -> its key for the base model
-_WRITE_VERSION = 2  # raised if ``write`` gives other answers; cached answers of other versions are not used
+_WRITE_VERSION = 3  # raised if ``write`` gives other answers; cached answers of other versions are not used
 _FACTS_CARD = "---\nconfigs:\n- config_name: lighttuning-facts\n  data_files: facts.parquet\n---\n"
 
 Question = TypeVar("Question", Text, str)
@@ -147,7 +147,7 @@ class CachedModel:
         return self._ask_once(prompts, generator.generate, cache.answers, cache.add_answers, what, "prompt")
 
     def write(self, prompts: Sequence[str], what: str, max_new_tokens: int) -> list[str | None]:
-        """Return the text with which the model replies to each prompt; see ``Writer``.
+        """Return the line with which the model replies to each prompt; see ``Writer``.
 
         It is None for a prompt that is empty or too long.
 

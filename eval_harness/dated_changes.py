@@ -23,6 +23,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.wikipedia.novelty import ALIKE
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.completions_model import CompletionsModel
 from temporalwiki.eval_harness.cutoff import Item
 from temporalwiki.eval_harness.facts import COLUMNS, prompt_of, score_facts
 from temporalwiki.eval_harness.interface_model import InterfaceModel, question_about, read_replies
@@ -53,7 +54,8 @@ _INTERVAL = re.compile(r"(probes|diffset|deletions)-(\d{8})-(\d{8})")
 Topics = Literal["none", "relation", "class"]
 
 
-Model = CachedModel | InterfaceModel
+Scoring = CachedModel | CompletionsModel  # it gives likelihoods
+Model = Scoring | InterfaceModel
 
 
 class Change(NamedTuple):
@@ -171,12 +173,12 @@ def _asked(model: InterfaceModel, changes: Sequence[Change]) -> list[Item | None
     return items
 
 
-def _facts_scored(model: CachedModel, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int] | None]:
+def _facts_scored(model: Scoring, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int] | None]:
     found = score_facts(model, pairs, "facts, new and old")
     return [None if one is None else (one.object_nll / one.object_tokens, one.object_tokens) for one in found]
 
 
-def _texts_scored(model: CachedModel, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int] | None]:
+def _texts_scored(model: Scoring, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int] | None]:
     found = model.score([Text(context, sentence) for context, sentence in pairs], "sentences, new and old")
     return [None if one is None or not len(one.nll) else (float(one.nll.mean()), len(one.nll)) for one in found]
 

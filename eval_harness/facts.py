@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.completions_model import CompletionsModel, check_border
+from temporalwiki.eval_harness.provider_model import NoLikelihoodsError
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.eval_harness.task import Row, check_columns
 
@@ -66,25 +68,36 @@ def identity(row: Row) -> dict[str, Any]:
 
 
 def score_facts(
-    model: CachedModel, facts: Sequence[tuple[str, str]], what: str, before: Sequence[str] = ()
+    model: CachedModel | CompletionsModel,
+    facts: Sequence[tuple[str, str]],
+    what: str,
+    before: Sequence[str] = (),
 ) -> list[FactScore | None]:
     """Score (prompt, object) pairs; the score is None if an object has no scored token or a text is too long.
 
     A decoder-only model scores the whole fact, not only the object: one cache entry then serves all tasks. It reads
-    the texts ``before`` the facts, which are not scored.
+    the texts ``before`` the facts, which are not scored. Raises NoLikelihoodsError if a token of a server lies across
+    the beginning of an object.
     """
     before = before or [""] * len(facts)
     if model.encoder_decoder:
         texts = [Text(first + prompt, label) for first, (prompt, label) in zip(before, facts, strict=True)]
     else:
         texts = [Text(first, f"{prompt} {label}") for first, (prompt, label) in zip(before, facts, strict=True)]
-    has_bos = model.encoder_decoder or model.loaded.tokenizer.bos_token_id is not None
+    has_bos = isinstance(model, CachedModel) and (  # the offsets of a server's scores tell
+        model.encoder_decoder or model.loaded.tokenizer.bos_token_id is not None
+    )
     found: list[FactScore | None] = []
     for (prompt, label), text, scores in zip(facts, texts, model.score(texts, what), strict=True):
         if scores is None:
             found.append(None)
             continue
         first = len(text.context)
+        if isinstance(model, CompletionsModel):
+            try:
+                check_border(text.context + text.target, scores.offsets, first + len(prompt))
+            except ValueError as error:
+                raise NoLikelihoodsError(f"{model.reference}: {error}: {prompt!r} {label!r}") from None
         of_object = scores.nll if model.encoder_decoder else scores.nll[scores.offsets[:, 1] > first + len(prompt)]
         size = len(text.target[0 if has_bos or first else scores.offsets[0, 0] :].encode())
         score = FactScore(float(scores.nll.sum()), len(scores.nll), float(of_object.sum()), len(of_object), size)

@@ -90,7 +90,7 @@ def _train(
         ),
         data_collator=_Batch(tuned, start.tokenizer),
     )
-    if trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled:
+    if trainer.is_fsdp_enabled:
         raise UsageError(f"{what}: an evaluation does not shard models; start it with DDP")
     trainer.set_up(options, method)
     last = last_complete(checkpoints)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Container, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby, takewhile
@@ -28,6 +29,7 @@ from temporalwiki.methods.packing import Encoder
 
 VERSION = 2  # raised by a change that moves an answer; cached answers of other versions are not used
 _MESSAGE = "the message stands here"  # marks its place in a chat template
+_ANNOUNCEMENT = re.compile(r"\A\s*[^\n]*:[^\S\n]*\n")
 _TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # prompt and answer tokens per batch; larger batches are not faster
 
 
@@ -76,7 +78,7 @@ class Generator:
         most = _TOKENS.get(self.model.device.type, 1 << 15)
         for batch in grouped(order, lambda i: len(read[i]) + self.max_new_tokens, most)[share[0] :: share[1]]:
             continued = self._continue([read[i] for i in batch])
-            yield [(i, text.strip() if self.whole else answer(text)) for i, text in zip(batch, continued, strict=True)]
+            yield [(i, self._cut(text)) for i, text in zip(batch, continued, strict=True)]
 
     def _read(self, prompts: Sequence[str]) -> Iterator[list[int]]:
         if self.encoder_decoder:
@@ -87,6 +89,14 @@ class Generator:
             if not bos and not len(ids):
                 raise InputError(f"{prompt!r}: nothing to read, and the tokenizer has no BOS")
             yield bos + ids.tolist()
+
+    def _cut(self, text: str) -> str:
+        """Return the answer in a generated text."""
+        return text.strip() if self.whole else answer(text)
+
+    def _ended(self, text: str) -> bool:
+        """Return whether more text would not change the answer."""
+        return not self.whole and ended(text)
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -158,7 +168,7 @@ class Generator:
                     said[row].append(token)
             if not self.whole:
                 texts = self._decode([said[row] for row in live])
-                over = [end or ended(text) for end, text in zip(over, texts, strict=True)]
+                over = [end or self._ended(text) for end, text in zip(over, texts, strict=True)]
             keep = [n for n, end in enumerate(over) if not end]
             if not keep:
                 break
@@ -219,12 +229,16 @@ class Generator:
 class Writer(Generator):
     """Continues prompts as the model was trained to: a chat model answers a message, others continue the plain text.
 
-    Encoder-decoder models (T5, Marian ...) read the prompt unchanged, without ``<extra_id_0>``. No answer is cut at
-    the end of a sentence.
+    Encoder-decoder models (T5, Marian ...) read the prompt unchanged, without ``<extra_id_0>``. An answer is a line:
+    small models do not stop after it, and repeat themselves up to the longest answer. A line before it that ends with
+    a colon ("Here is the sentence:") is no answer.
     """
 
-    def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase, max_new_tokens: int) -> None:
-        super().__init__(model, tokenizer, max_new_tokens, whole=True)
+    def _cut(self, text: str) -> str:
+        return _ANNOUNCEMENT.sub("", text).strip().partition("\n")[0].rstrip()
+
+    def _ended(self, text: str) -> bool:
+        return "\n" in _ANNOUNCEMENT.sub("", text).lstrip()
 
     def _read(self, prompts: Sequence[str]) -> Iterator[list[int]]:
         if self.encoder_decoder or not self.tokenizer.chat_template:

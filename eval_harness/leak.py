@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from temporalwiki.builders.manifests import ResultLeak
-from temporalwiki.eval_harness.cached_model import CachedModel
-from temporalwiki.eval_harness.dated_changes import Change, evidence
+from temporalwiki.eval_harness.dated_changes import Change, Scoring, evidence
 from temporalwiki.eval_harness.facts import COLUMNS, complete, identity, prompt_of
 from temporalwiki.eval_harness.references import choices_of
 from temporalwiki.eval_harness.stored_scores import Scored
@@ -26,9 +25,9 @@ def leak(model: Scored, rows: Rows, items: Sequence[Mapping[str, Any]]) -> Resul
     replies = [item["new"] for item in items if "new" in item and item["split"] not in _OLD]
     if replies:
         return ResultLeak(model.name, len(replies), int(sum(replies)))
-    asked = model.start if isinstance(model.start, CachedModel) else model
+    asked = model.start if isinstance(model.start, Scoring) else model
     changes = [change for split, of in rows.items() if "/" not in split for change in _changes(split, of)]
-    found = evidence(asked, changes) if isinstance(asked, CachedModel) else []
+    found = evidence(asked, changes) if isinstance(asked, Scoring) else []
     return ResultLeak(asked.name, len(found), sum(item.evidence > 0 for item in found)) if found else None
 
 

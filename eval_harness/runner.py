@@ -26,9 +26,11 @@ from temporalwiki.builders.after_cutoff import After, Filter
 from temporalwiki.builders.configs import BACKFILLED
 from temporalwiki.builders.data_source import source_of
 from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.completions_model import CompletionsModel
 from temporalwiki.eval_harness.interface_model import InterfaceModel
 from temporalwiki.eval_harness.leak import leak
 from temporalwiki.eval_harness.logged_model import LoggedModel
+from temporalwiki.eval_harness.provider_model import COMPLETIONS, ProviderModel
 from temporalwiki.eval_harness.results import Result, path_of, read_result, write_result
 from temporalwiki.eval_harness.retrieval import EVIDENCE, PASSAGES, Retriever
 from temporalwiki.eval_harness.score_cache import cache_folder
@@ -68,6 +70,8 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
     """
     if isinstance(model, InterfaceModel):
         _check_asked(wanted, model)
+    if isinstance(model, CompletionsModel):
+        _check_served(wanted, model)
     if wanted.output.exists() and not wanted.output.is_dir():
         raise InputError(f"{wanted.output}: is a file; name a folder with --output")
     if available is None:
@@ -110,10 +114,26 @@ def _check_asked(wanted: Evaluation, model: InterfaceModel) -> None:
     """Raise UsageError for what a model without likelihoods cannot do."""
     if unfit := [name for name, task in wanted.tasks.items() if not task.asks]:
         able = ", ".join(name for name in TASKS if find_task(name).asks)
-        raise UsageError(f"{model.reference} gives no likelihoods, which {', '.join(unfit)} needs; it can do {able}")
+        raise UsageError(
+            f"{model.reference} gives no likelihoods, which {', '.join(unfit)} needs; it can do {able}{_twin(model)}"
+        )
     if wanted.start is not None:
         start = wanted.start if isinstance(wanted.start, str) else wanted.start.name
-        raise UsageError(f"--start {start}: {model.reference} gives no likelihoods to compare")
+        raise UsageError(f"--start {start}: {model.reference} gives no likelihoods to compare{_twin(model)}")
+
+
+def _twin(model: InterfaceModel) -> str:
+    """Return a hint at the name under which the same server gives likelihoods, if it does."""
+    provider, _, name = model.reference.partition("/")
+    twin = next((completions for completions, asked in COMPLETIONS.items() if asked == provider), None)
+    return f"; if its server completes texts, name it {twin}/{name}" if twin else ""
+
+
+def _check_served(wanted: Evaluation, model: CompletionsModel) -> None:
+    """Raise UsageError for tasks that need the weights or the tokenizer of a model."""
+    if unfit := [name for name, task in wanted.tasks.items() if not task.served]:
+        able = ", ".join(name for name in TASKS if find_task(name).served)
+        raise UsageError(f"{', '.join(unfit)} needs a model whose weights are here; {model.reference} can do {able}")
 
 
 def _retriever(wanted: Evaluation, model: Scored, available: list[str]) -> Retriever | None:
@@ -156,6 +176,11 @@ def _set_start(wanted: Evaluation, model: Scored) -> str:
         return f"--start {error}"
     if isinstance(start, InterfaceModel):
         return f"--start {start.reference}: gives no likelihoods"
+    if isinstance(model, CompletionsModel) and isinstance(start, CachedModel):
+        return (
+            f"--start {start.reference}: has weights here, but {model.reference} is scored by its server; name one on "
+            "a server, or its results"
+        )
     if start.precision != model.precision:
         return (
             f"--start {start.reference}: its scores are {start.precision}, but {wanted.model} is scored in "
@@ -237,11 +262,9 @@ def _evaluate(
             "revision": model.start.revision,
             "precision": model.start.precision,
         }
-    costs: Counter[str] = Counter()
-    if isinstance(model, InterfaceModel):
-        costs = Counter(model.costs)
-        if model.judge is not None:
-            inputs["judge"] = {"name": model.judge.name, "revision": model.judge.revision}
+    costs = Counter(model.costs) if isinstance(model, ProviderModel) else Counter()
+    if isinstance(model, InterfaceModel) and model.judge is not None:
+        inputs["judge"] = {"name": model.judge.name, "revision": model.judge.revision}
     path = path_of(wanted.output, inputs)
     if path.is_file():
         result = read_result(path)
@@ -269,7 +292,7 @@ def _evaluate(
             "processes": model.state.num_processes,
             "python": sys.version.split()[0],
             "libraries": {library: version(library) for library in _LIBRARIES},
-            **(model.costs - costs if isinstance(model, InterfaceModel) else {}),
+            **(model.costs - costs if isinstance(model, ProviderModel) else {}),
         }
         # not part of the identity: the description of the training depends on which folders still exist
         label = {"label": wanted.label} if wanted.label else {}

@@ -15,9 +15,11 @@ from accelerate import PartialState
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.completions_model import CompletionsModel
 from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of, score_facts
-from temporalwiki.eval_harness.interface_model import PRECISION, InterfaceModel, check_provider, is_interface
+from temporalwiki.eval_harness.interface_model import PRECISION, InterfaceModel
 from temporalwiki.eval_harness.logged_model import LoggedModel, is_log
+from temporalwiki.eval_harness.provider_model import COMPLETIONS, check_provider, is_interface
 from temporalwiki.eval_harness.results import Result, read_result, result_files
 from temporalwiki.eval_harness.retrieval import reading
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
@@ -133,7 +135,7 @@ def _scores_in(result: Result) -> dict[str, dict[str, FactScore]]:
     return found
 
 
-Scored = CachedModel | StoredScores | InterfaceModel | LoggedModel
+Scored = CachedModel | StoredScores | InterfaceModel | CompletionsModel | LoggedModel
 
 
 def open_scores(reference: str, cache: Path, precision: str) -> Scored:
@@ -143,7 +145,8 @@ def open_scores(reference: str, cache: Path, precision: str) -> Scored:
     known by it. Raises UsageError for an unknown provider, and InputError for a damaged log.
     """
     if is_interface(reference):
-        return InterfaceModel(reference, cache)
+        completes = reference.partition("/")[0] in COMPLETIONS
+        return CompletionsModel(reference, cache) if completes else InterfaceModel(reference, cache)
     check_provider(reference)
     path = Path(reference)
     try:

@@ -30,6 +30,7 @@ class Task(ABC):
     splits: ClassVar[tuple[str, ...]] = ()  # splits that it reads; empty: all
     compared: ClassVar[tuple[str, ...]] = ()  # those splits with what is old, which --after-cutoff leaves as they are
     asks: ClassVar[bool] = False  # it can ask a model that gives no likelihoods
+    served: ClassVar[bool] = False  # it can score a model on a server: it needs neither weights nor tokenizer
     query: ClassVar[tuple[str, ...]] = ()  # columns of a question, for --retrieve; empty: it cannot retrieve
     start: ClassVar[str] = ""  # "needed" or "used": it compares the model with the one that it started from
     least: ClassVar[Mapping[str, int]] = {}  # lower bounds of options; the bound of other whole numbers is 1

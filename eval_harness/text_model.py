@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from temporalwiki.eval_harness.cached_model import CachedModel, revision
+from temporalwiki.eval_harness.cached_model import CachedModel, default_precision, revision
 from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.eval_harness.scoring import SENTINEL
 from temporalwiki.eval_harness.tasks.lama import in_question
@@ -36,9 +36,12 @@ class WritingModel:
         return token in self._model.tokenizer.get_vocab()
 
     def answers(self, prompts: Sequence[str], what: str, max_new_tokens: int) -> list[str | None]:
-        """Return each prompt's answer on one line; None if the prompt is empty or too long, or the answer is empty."""
+        """Return each prompt's answer on one line; None if the prompt is empty or too long, or the answer is empty.
+
+        If a prompt ends with a label ("Question:"), the answer does not repeat it.
+        """
         answers = self._model.write(prompts, what, max_new_tokens)
-        return [" ".join((answer or "").split()) or None for answer in answers]
+        return [_without_label(answer or "", prompt) or None for prompt, answer in zip(prompts, answers, strict=True)]
 
     def closed_book(self, questions: Sequence[str], what: str) -> list[str | None]:
         """Return the model's own answer to each question, asked as in the task ``new_questions``."""
@@ -47,6 +50,12 @@ class WritingModel:
         if not self.encoder_decoder:
             prompts = [prompt.partition(SENTINEL)[0].strip() for prompt in prompts]
         return self._model.generate(prompts, what, _ANSWER_TOKENS)
+
+
+def _without_label(answer: str, prompt: str) -> str:
+    label = prompt.rpartition("\n")[2]
+    answer = " ".join(answer.split())
+    return answer.removeprefix(label).lstrip() if label.endswith(":") else answer
 
 
 def open_model(reference: str) -> WritingModel:
@@ -61,6 +70,6 @@ def open_model(reference: str) -> WritingModel:
 
 @lru_cache(maxsize=1)
 def _opened(reference: str, name: str, revision: str) -> WritingModel:
-    model = CachedModel(reference, cache_folder())
+    model = CachedModel(reference, cache_folder(), default_precision())
     model.revision = revision  # its files are not hashed again
     return WritingModel(model, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -104,9 +105,15 @@ def trainable(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters() if p.requires_grad) - fixed
 
 
+def entries(parameter: nn.Parameter) -> int:
+    """Count the entries of a matrix or vector; bitsandbytes packs two into a byte."""
+    packed = getattr(parameter, "quant_state", None)
+    return parameter.numel() if packed is None else math.prod(packed.shape)
+
+
 def total(model: nn.Module) -> int:
     """Count all parameters. Shared parameters and modules that peft has copied count once."""
-    return sum(p.numel() for name, p in model.named_parameters() if ".original_module." not in name)
+    return sum(entries(p) for name, p in model.named_parameters() if ".original_module." not in name)
 
 
 @contextmanager

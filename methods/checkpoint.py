@@ -26,6 +26,7 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     AutoTokenizer,
     GgufConfig,
+    PreTrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
@@ -139,6 +140,8 @@ def load_model(
         return _with_added(folder, loaded, reference)
     path, more = library_arguments(reference)
     gguf = "gguf_file" in more
+    if gguf and "quantization_config" in options:
+        raise InputError(f"{reference}: a GGUF file is quantized already: train it without --quantize")
     try:
         config = AutoConfig.from_pretrained(path, trust_remote_code=False, **more, **downloads)
         _check_config(config, reference)
@@ -188,21 +191,41 @@ def count_parameters(reference: str) -> int:
 
     Only its configuration is read. Raises InputError if there is no such model.
     """
+    return sum(tensor.numel() for tensor in _without_weights(reference).parameters())
+
+
+def read_config(reference: str) -> PreTrainedConfig:
+    """Return the configuration of a whole model, or of the base of an adapter or of added layers.
+
+    Raises InputError if it cannot be read.
+    """
     reference = pinned(reference)
     base = base_of(folder_of(reference))
-    return sum(tensor.numel() for tensor in _without_weights(base or reference).parameters())
+    path, more = library_arguments(base or reference)
+    if base is not None:
+        more |= base_options(reference, base, {})
+    try:
+        config: PreTrainedConfig = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
+        _check_config(config, reference)
+        return config
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - as in ``load_model``
+        raise InputError(f"{reference}: cannot load a language model: {_first_line(error)}") from None
+
+
+def stored_dtype(reference: str) -> torch.dtype:
+    """Return the type of the stored weights of a model: fp32 if its configuration has none of the usual types."""
+    dtype = read_config(reference).dtype
+    return dtype if dtype in (torch.bfloat16, torch.float16) else torch.float32
 
 
 def _without_weights(reference: str) -> Any:
     """Return a whole model on the meta device."""
-    path, more = library_arguments(reference)
+    config = read_config(reference)
     try:
-        config = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
-        _check_config(config, reference)
         with torch.device("meta"):
             return _auto(config).from_config(config, trust_remote_code=False)
-    except InputError:
-        raise
     except Exception as error:  # noqa: BLE001 - as in ``load_model``
         raise InputError(f"{reference}: cannot load a language model: {_first_line(error)}") from None
 

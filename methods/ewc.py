@@ -53,7 +53,7 @@ class EWC(Method):
 
         def penalty(model: nn.Module, batch: Batch, logits: torch.Tensor, share: StepShare) -> torch.Tensor:
             now = {name: p for name, p in model.named_parameters() if p.requires_grad}
-            terms = [(f * (now[name] - anchor[name]).square()).sum() for name, f in information.items()]
+            terms = [(f * (now[name] - anchor[name]).float().square()).sum() for name, f in information.items()]
             return 0.5 * self.penalty * share.fraction * torch.stack(terms).sum()
 
         return penalty
@@ -61,7 +61,7 @@ class EWC(Method):
 
 def fisher(model: Model, trained: dict[str, nn.Parameter], batches: list[Batch]) -> dict[str, torch.Tensor]:
     """Return the diagonal of the empirical Fisher information per token of each parameter in ``trained``."""
-    information = {name: torch.zeros_like(p) for name, p in trained.items()}
+    information = {name: torch.zeros_like(p, dtype=torch.float32) for name, p in trained.items()}
     tokens = 0
     training = model.training
     model.eval()  # dropout would add noise to the gradients
@@ -75,7 +75,7 @@ def fisher(model: Model, trained: dict[str, nn.Parameter], batches: list[Batch])
                 trained.items(), torch.autograd.grad(loss, list(trained.values()), allow_unused=True), strict=True
             ):
                 if gradient is not None:
-                    information[name] += gradient.square()
+                    information[name] += gradient.float().square()
             tokens += int((labels != -100).sum())
     model.train(training)
     return {name: f / max(tokens, 1) for name, f in information.items()}

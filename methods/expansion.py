@@ -71,9 +71,12 @@ def set_expansion(model: nn.Module, expansion: Expansion, *new_phases: dict[str,
 def unwrapped(model: PreTrainedModel | PeftModel) -> PreTrainedModel:
     """Return the plain model: a peft adapter of an earlier phase is merged into its base.
 
-    Raises InputError for a model with built-in layers (K-Adapter, Modular), which cannot be merged.
+    Raises InputError for a model with built-in layers (K-Adapter, Modular), which cannot be merged, and for an adapter
+    of a model in 4 bits.
     """
     if isinstance(model, PeftModel):
+        if getattr(model.get_base_model(), "is_loaded_in_4bit", False):
+            raise InputError("an adapter cannot be merged into a model in 4 bits: train without --quantize")
         return model.merge_and_unload()
     if expansion := expansion_of(model):
         raise InputError(

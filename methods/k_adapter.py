@@ -53,6 +53,7 @@ class KAdapter(Method):
     only the first phase adds layers, and each later phase trains them further (TemporalWiki, footnote 5).
     """
 
+    adds_only: ClassVar[bool] = True
     gradients_through_base: ClassVar[bool] = False
 
     k: int = option(2, "new layers per phase")

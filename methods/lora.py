@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -60,6 +60,8 @@ class LoRA(Method):
 
     CKL's code scales by 1 / rank (``alpha=1``); the default of 32 is LoRA's own setting for GPT-2.
     """
+
+    adds_only: ClassVar[bool] = True
 
     rank: int = option(4, "rank of the adapters of one phase")
     alpha: float = option(32.0, "adapters are scaled by alpha / rank; CKL's code uses 1")

@@ -66,8 +66,9 @@ class Method:
     needs_past: ClassVar[bool] = False  # whether the method reads past data, too
     trains: ClassVar[bool] = True
     gradients_through_base: ClassVar[bool] = True  # whether gradients flow back through frozen layers
+    adds_only: ClassVar[bool] = False  # whether it trains only new weights, next to a decoder-only model
     reads_logits: ClassVar[bool] = False  # whether its extra loss reads the logits
-    shardable: ClassVar[bool] = True  # whether its extra loss and hooks work on weights sharded by FSDP or DeepSpeed
+    shardable: ClassVar[bool] = True  # whether its extra loss and hooks work on weights that FSDP shards
     unsupported_architecture: ClassVar[str] = ""  # "encoder-decoder", "decoder-only" or "" (it supports both)
 
     def prepare(self, model: Model, phase: Phase) -> Model:
@@ -124,12 +125,14 @@ class Method:
         """Change the trained weights in place before they are saved."""
 
     def save(self, model: Model, folder: Path, state_dict: StateDict | None = None) -> None:
-        """Write the model to ``folder`` as safetensors.
+        """Write the model to ``folder`` as safetensors, in the type that its configuration names.
 
         ``state_dict`` holds its weights if they were sharded. For a model with built-in layers (K-Adapter, Modular)
-        only these layers and the changed parameters of its base are written.
+        only these layers and the changed parameters of its base are written, in the type that they have.
         """
         if expansion_of(model) is not None:
             write_expansion(model, folder, state_dict)
             return
-        model.save_pretrained(folder, state_dict=None if state_dict is None else dict(state_dict))
+        dtype = model.config.dtype or model.dtype
+        weights = None if state_dict is None else {name: weight.to(dtype) for name, weight in state_dict.items()}
+        model.to(dtype).save_pretrained(folder, state_dict=weights)

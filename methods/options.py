@@ -11,6 +11,8 @@ from temporalwiki.base.options import did_you_mean, option
 SCHEDULES = ("one_cycle", "linear_to_half", "linear", "cosine", "constant", "wsd", "cosine_ar", "rsqrt")
 OPTIMIZERS = ("adamw", "adafactor")
 PRECISIONS = ("auto", "fp32", "bf16", "fp16")
+DTYPES = ("fp32", "bf16")
+QUANTIZED = ("4bit",)
 ATTENTIONS = ("flash_attention_2", "flash_attention_3", "flex_attention")
 TRACKERS = ("trackio", "tensorboard", "wandb")
 
@@ -32,6 +34,8 @@ class TrainOptions:
     weight_decay: float = option(0.0, "weight decay of matrices and embeddings")
     max_grad_norm: float = option(1.0, "clip gradients to this norm; 0 disables clipping")
     precision: str = option("auto", "auto is bf16 on GPUs that support it, else fp32", PRECISIONS)
+    dtype: str = option("fp32", "type of the weights; bf16: the optimizer keeps trained weights in fp32, too", DTYPES)
+    quantize: str | None = option(None, "4bit: frozen matrices in 4 bits, the rest as --dtype bf16", QUANTIZED)
     attention: str | None = option(None, "kernels that skip pairs of tokens of two documents; need a GPU", ATTENTIONS)
     compile: bool = option(False, "compile the model with torch.compile before the first step")
     fused_loss: bool = option(False, "save memory: compute the loss in pieces, never all logits of a micro-batch")
@@ -62,17 +66,34 @@ class TrainOptions:
         if self.weight_decay < 0 or self.max_grad_norm < 0 or not 0 <= self.seed < 2**32:
             raise UsageError("weight_decay and max_grad_norm must not be negative, seed between 0 and 2**32")
         named = [("schedule", self.schedule, SCHEDULES), ("optimizer", self.optimizer, OPTIMIZERS)]
-        named += [("precision", self.precision, PRECISIONS)]
-        named += [("attention", self.attention, ATTENTIONS)] if self.attention is not None else []
+        named += [("precision", self.precision, PRECISIONS), ("dtype", self.dtype, DTYPES)]
+        named += [] if self.quantize is None else [("quantization", self.quantize, QUANTIZED)]
+        named += [] if self.attention is None else [("attention", self.attention, ATTENTIONS)]
         for name, value, choices in named + [("tracker", tracker, TRACKERS) for tracker in self.report_to]:
             if value not in choices:
                 raise UsageError(f"no {name} {value!r}{did_you_mean(value, choices)}; there are {', '.join(choices)}")
+        if self.in_bf16 and self.precision not in ("auto", "bf16"):
+            raise UsageError(f"weights in bf16 are trained in bf16: leave out the precision {self.precision}")
+
+    @property
+    def in_bf16(self) -> bool:
+        """Whether weights that are not quantized are in bf16."""
+        return self.dtype == "bf16" or self.quantize is not None
 
 
 # Options that may change when a run is resumed: they change its result only by rounding, or not at all.
 MAY_DIFFER = ("micro_batch_size", "train_on_test", "save_steps", "logging_steps", "report_to")
 
-_NEWER = ("held_out", "target", "attention", "compile", "fused_loss")  # older runs lack these options
+# what older runs, which lack these options, were
+_NEWER = {
+    "held_out": None,
+    "target": None,
+    "dtype": "fp32",
+    "quantize": None,
+    "attention": None,
+    "compile": False,
+    "fused_loss": False,
+}
 
 
 def recorded(options: Any) -> dict[str, Any]:
@@ -80,4 +101,4 @@ def recorded(options: Any) -> dict[str, Any]:
 
     So a run that began before they existed is still the same run.
     """
-    return {name: value for name, value in asdict(options).items() if value or name not in _NEWER}
+    return {name: value for name, value in asdict(options).items() if name not in _NEWER or value != _NEWER[name]}

@@ -8,6 +8,7 @@ each after its sentinel: "<extra_id_0> is the capital of <extra_id_1>." and "<ex
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ import pyarrow as pa
 import torch
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.ckl.salient_spans import Find, Rules, Span, choose, token_ranges, windows
+from temporalwiki.builders.ckl.salient_spans import Find, Rules, Span, sentence_starts
 from temporalwiki.methods.packing import (
     IGNORED,
     Counts,
@@ -38,6 +39,86 @@ from temporalwiki.methods.packing import (
 VERSION = 1  # of the way windows are made: increase it when their content changes, so that cached windows are not used
 
 # Windows
+
+
+def token_ranges(spans: Sequence[Span], offsets: Ints) -> list[Span]:
+    """Return the tokens [from, up to) that each span touches; spans that share a token become one."""
+    if not len(offsets) or not len(spans):
+        return []
+    # pieces of one word may have the same offsets, and may be empty
+    begins, ends = offsets[:, 0], np.maximum(offsets[:, 1], offsets[:, 0] + 1)
+    wanted = np.asarray(spans, np.int64)
+    first = np.searchsorted(np.maximum.accumulate(ends), wanted[:, 0], side="right")
+    last = np.searchsorted(np.maximum.accumulate(begins), wanted[:, 1], side="left")
+    ranges: list[Span] = []
+    for a, b in zip(first.tolist(), last.tolist(), strict=True):
+        if a >= b:  # the span has no tokens
+            continue
+        if ranges and a < ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], max(b, ranges[-1][1]))
+        else:
+            ranges.append((a, b))
+    return ranges
+
+
+def windows(text: str, offsets: Ints, ranges: Sequence[Span], longest: int) -> Iterator[Span]:
+    """Cut all tokens of an article into windows [from, up to) of at most ``longest`` tokens.
+
+    A window ends with a sentence if one ends in its second half, and otherwise with a word. It ends inside one of
+    ``ranges`` only if there is no other place.
+    """
+    tokens = len(offsets)
+    begins = offsets[:, 0]
+    sentences = np.unique(np.searchsorted(begins, sentence_starts(text), side="left")).tolist()
+    whole = np.ones(tokens + 1, bool)  # whether a cut before a token splits no range
+    for a, b in ranges:
+        whole[a + 1 : b] = False
+
+    def word(token: int) -> bool:
+        at = int(begins[token])
+        return at > begins[token - 1] and (text[at].isspace() or text[at - 1].isspace())
+
+    start = 0
+    while tokens - start > longest:
+        limit = start + longest
+        last = bisect_right(sentences, limit) - 1
+        while last >= 0 and sentences[last] > start + longest // 2 and not whole[sentences[last]]:
+            last -= 1
+        if last >= 0 and sentences[last] > start + longest // 2:
+            cut = sentences[last]
+        else:
+            words = [token for token in range(limit, start, -1) if word(token)]
+            cut = next((token for token in words if whole[token]), words[0] if words else limit)
+        yield start, cut
+        start = cut
+    if start < tokens:
+        yield start, tokens
+
+
+def choose(ranges: Sequence[Span], wanted: float, most: int, draw: bytes) -> list[Span]:
+    """Return at most ``most`` ranges with about ``wanted`` tokens in all. Adjacent ranges are joined.
+
+    A hash of each range's position, with the key ``draw``, decides which ranges are taken.
+    """
+    order = sorted(ranges, key=lambda tokens: hashlib.blake2b(b"%d" % tokens[0], digest_size=8, key=draw).digest())
+    chosen: list[Span] = []
+    masked = 0
+    for tokens in order[:most]:
+        more = masked + tokens[1] - tokens[0]
+        if chosen and abs(more - wanted) > abs(masked - wanted):
+            break
+        chosen.append(tokens)
+        masked = more
+    joined: list[Span] = []
+    for a, b in sorted(chosen):
+        if joined and joined[-1][1] == a:
+            joined[-1] = (joined[-1][0], b)
+        else:
+            joined.append((a, b))
+    return joined
+
+
+# Masking
 
 
 def sentinels(tokenizer: Tokenizer) -> list[int]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from temporalwiki.methods.architecture import unread
+from temporalwiki.methods.architecture import entries, unread
 
 # Part of a device's name -> its dense bf16 peak in FLOP/s, from the vendors' data sheets. The first match counts.
 PEAKS = {
@@ -60,7 +60,7 @@ def work(model: nn.Module, sequence_length: int, gradients_through_base: bool) -
         if p.dim() < 2 or id(p) in skipped or "lm_head" in name or ".original_module." in name:
             continue
         part = "encoder" if encoder_decoder and ".decoder." not in f".{name}" else "decoder"
-        parts[part] += p.numel() * (2 + 2 * (gradients_through_base or p.requires_grad) + 2 * p.requires_grad)
+        parts[part] += entries(p) * (2 + 2 * (gradients_through_base or p.requires_grad) + 2 * p.requires_grad)
     ends = [m for m in (model.get_input_embeddings(), model.get_output_embeddings()) if m is not None]
     head_trained = any(p.requires_grad for m in ends for p in m.parameters())
     parts["decoder"] += head * (4 + 2 * head_trained)

@@ -31,7 +31,8 @@ from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
 from temporalwiki.methods.method import Method, Phase
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions, recorded
-from temporalwiki.methods.processes import processes, sharding
+from temporalwiki.methods.processes import processes, sharded
+from temporalwiki.methods.quantization import check_installed, quantized
 from temporalwiki.methods.trainer import last_complete, no_space_left
 from temporalwiki.methods.training_data import (
     check_content,
@@ -84,6 +85,8 @@ def train(run: Run, configs: list[str] | None = None) -> list[dict[str, Any]]:
         raise UsageError(
             f"a config comes twice in {' '.join(configs)}, but each checkpoint needs a folder with its config's name"
         )
+    if run.method.trains:
+        _check_weights(run)
     phases = []
     for config in configs:
         output = run.output / config if len(configs) > 1 else run.output
@@ -99,7 +102,6 @@ def _check_data(phases: list[Run]) -> dict[str, list[str]]:
 
     This is cheap, so it comes first: a typo costs neither the download of the model nor an earlier phase.
     """
-    _check_sharding(phases[0])
     _check_speed_options(phases[0])
     available, reads = config_names(phases[0].data), {}
     for run in phases:
@@ -110,18 +112,30 @@ def _check_data(phases: list[Run]) -> dict[str, list[str]]:
     return reads
 
 
-def _check_sharding(run: Run) -> None:
-    """Raise UsageError if parameters would be sharded and the method or the optimizer does not support it."""
-    if (how := sharding()) and not run.method.shardable:
-        raise UsageError(f"{run.name}: needs unsharded weights, which {how} does not give: train with DDP")
-    if how == "FSDP" and run.options.optimizer == "adafactor":
+def _check_weights(run: Run) -> None:
+    """Raise UsageError if the method or the optimizer does not support weights that are sharded or in bf16."""
+    if sharded() and not run.method.shardable:
+        raise UsageError(f"{run.name}: needs unsharded weights, which FSDP does not give: train with DDP")
+    if sharded() and run.options.optimizer == "adafactor":
         raise UsageError("FSDP cannot shard the state of adafactor: train with DDP")
+    if run.options.in_bf16 and sharded():
+        what = "--dtype" if run.options.quantize is None else "--quantize"
+        raise UsageError(f"FSDP shards weights in fp32 and gathers them in bf16: --precision bf16, without {what}")
+    if run.options.quantize is not None:
+        if not run.method.adds_only:
+            raise UsageError(
+                f"{run.name}: needs the model's own weights, not in 4 bits: leave out --quantize, or use lora, dora, "
+                "o_lora or k_adapter"
+            )
+        check_installed()
+    if run.options.in_bf16 and type(run.method).after_step is not Method.after_step:
+        raise UsageError(f"{run.name}: changes the weights after each step, which needs them in fp32, not in bf16")
 
 
 def _check_speed_options(run: Run) -> None:
     """Raise UsageError for attention that this machine lacks, and for a fused loss that the method cannot use."""
     if run.options.attention is not None:
-        check_kernels(run.options.attention, _precision(run.options.precision))
+        check_kernels(run.options.attention, _precision(run.options))
     if run.options.fused_loss and run.method.reads_logits:
         raise UsageError(f"{run.name}: reads the logits, which --fused-loss does not keep")
     if run.options.fused_loss and type(run.method).own_trainer is not Method.own_trainer:
@@ -183,16 +197,16 @@ def _finished(output: Path, identity: dict[str, Any]) -> dict[str, Any] | None:
 def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialState) -> dict[str, Any]:
     started = time.perf_counter()
     options, method = run.options, run.method
-    precision = _precision(options.precision)
+    precision = _precision(options)
     set_seed(options.seed)
     reference = checkpoint.pinned(run.model)
-    start = checkpoint.load(reference) if run.load is None else run.load()
+    start = _start(run, reference)
     kind = "encoder-decoder" if is_encoder_decoder(start.model) else "decoder-only"
     if method.unsupported_architecture == kind:
         raise UsageError(f"{run.name} does not support {run.model}, which is {kind}")
     if options.fused_loss and is_encoder_decoder(start.model):
         raise UsageError(f"{run.model}: an encoder-decoder, and --fused-loss is for decoder-only models")
-    if sharding() == "FSDP" and is_encoder_decoder(start.model):
+    if sharded() and is_encoder_decoder(start.model):
         raise UsageError(f"{run.name}: FSDP cannot shard T5, because of its shared embedding: train with DDP")
     if options.attention is not None:
         set_attention(start.model, options.attention)
@@ -232,9 +246,9 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
         _say(state, f"{run.output}: continuing from step {last.name.split('-')[1]} of {trainer.args.max_steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
 
-    sharded = trainer.is_fsdp_enabled or trainer.is_deepspeed_enabled
-    weights = trainer.accelerator.get_state_dict(trainer.model_wrapped) if sharded else None
+    weights = trainer.accelerator.get_state_dict(trainer.model_wrapped) if sharded() else None
     model = trainer.accelerator.unwrap_model(trainer.model)
+    trainer.masters.unround()
     if weights is not None:  # tied weights are listed under two names: changing one would miss the other
         tied = set(getattr(model, "all_tied_weights_keys", None) or ())
         weights = {name: weight for name, weight in weights.items() if name not in tied}
@@ -259,6 +273,20 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
         draw(log, f"{run.name} on {run.config}", folder / "loss.png")
 
     return _save(run, manifest, write, start.tokenizer, state)
+
+
+def _start(run: Run, reference: str) -> checkpoint.Checkpoint:
+    """Load the starting checkpoint; raise UsageError if its matrices cannot be quantized."""
+    if run.load is not None:
+        return run.load()
+    if run.options.quantize is not None and run.method.trains:
+        if (config := checkpoint.read_config(reference)).is_encoder_decoder:
+            raise UsageError(f"{run.name}: trains the decoder of {config.model_type}, which cannot be in 4 bits")
+        return quantized(reference)
+    rounded = run.options.in_bf16 and run.method.trains
+    start = checkpoint.load(reference, torch.bfloat16 if rounded else torch.float32)
+    start.model.config.dtype = checkpoint.stored_dtype(reference)  # what ``Method.save`` writes
+    return start
 
 
 def _phase_of(run: Run, reference: str, earlier: tuple[int, ...]) -> Phase:
@@ -352,7 +380,10 @@ def _tidy(output: Path) -> None:
         part.unlink(missing_ok=True)
 
 
-def _precision(wanted: str) -> str:
+def _precision(options: TrainOptions) -> str:
+    wanted = options.precision
+    if options.in_bf16:
+        return "bf16"
     if wanted == "auto":
         return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "fp32"
     if wanted == "fp16" and not torch.cuda.is_available():

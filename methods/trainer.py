@@ -41,6 +41,7 @@ from temporalwiki.base.files import sync_tree
 from temporalwiki.base.json_files import write_json
 from temporalwiki.base.progress import Progress
 from temporalwiki.methods.attention import is_flash, one_row
+from temporalwiki.methods.master_weights import MasterWeights
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, StepShare
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.speed import Speed, peak, work
@@ -168,6 +169,7 @@ class ContinualMixin:
         """Set the options, the method, and the steps of each earlier phase. Must be called once before training."""
         self.options, self.method, self.earlier = options, method, earlier
         self.extras: list[torch.Tensor] = []  # the method's own terms of the loss since the last log entry
+        self.masters = MasterWeights(self.model)
         processes = self.args.world_size
         self.speed = Speed(
             work(self.model, options.sequence_length, method.gradients_through_base), peak(self.args.device), processes
@@ -177,6 +179,28 @@ class ContinualMixin:
 
     def _get_train_sampler(self: Any, train_dataset: Any = None) -> torch.utils.data.Sampler:
         return torch.utils.data.SequentialSampler(self.train_dataset)
+
+    def create_optimizer(self: Any, model: Any = None) -> Any:
+        """Create the method's own optimizer, or the one in the options."""
+        if self.optimizer is None:
+            model = self.model if model is None else model
+            decayed = set(self.get_decay_parameter_names(model))
+            trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+            groups = [
+                {"params": [p for name, p in trained if name in decayed], "weight_decay": self.args.weight_decay},
+                {"params": [p for name, p in trained if name not in decayed], "weight_decay": 0.0},
+            ]
+            made = self.method.optimizer(
+                [group for group in groups if group["params"]],
+                lr=self.args.learning_rate,
+                betas=(self.args.adam_beta1, self.args.adam_beta2),
+                eps=self.args.adam_epsilon,
+            )
+            optimizer = self.optimizer = made or super().create_optimizer(model)  # type: ignore[misc]
+            self.masters.give_to(optimizer)
+            plain = self.accelerator.unwrap_model(model)
+            optimizer.register_step_post_hook(lambda *_: self.method.after_step(plain))
+        return self.optimizer
 
     def create_scheduler(self: Any, num_training_steps: int, optimizer: Any = None) -> Any:
         """Create the learning rate schedule that the options name, unless there is one already."""
@@ -203,13 +227,13 @@ class ContinualMixin:
         super().log(logs, start_time)  # type: ignore[misc]
 
     def _save(self: Any, output_dir: str, state_dict: Any = None) -> None:
-        if self.is_fsdp_enabled or self.is_deepspeed_enabled or not self.args.should_save:
-            return  # FSDP and DeepSpeed save their shards together with the optimizer's
+        if self.is_fsdp_enabled or not self.args.should_save:
+            return  # FSDP saves the shards together with the optimizer's
         folder = Path(output_dir)
         folder.mkdir(parents=True, exist_ok=True)
         model = self.accelerator.unwrap_model(self.model)
-        trained = {name: p.detach().contiguous() for name, p in model.named_parameters() if p.requires_grad}
-        save_file(trained, folder / _TRAINED)
+        trained = {name: p for name, p in model.named_parameters() if p.requires_grad} | self.masters.masters
+        save_file({name: p.detach().contiguous() for name, p in trained.items()}, folder / _TRAINED)
 
     def _load_from_checkpoint(self: Any, resume_from_checkpoint: str, model: Any = None) -> None:
         path = Path(resume_from_checkpoint) / _TRAINED
@@ -229,6 +253,7 @@ class ContinualMixin:
         with torch.no_grad():
             for name, parameter in parameters.items():
                 parameter.copy_(saved[name])
+        self.masters.load(saved)
 
     def _save_checkpoint(self: Any, model: Any, trial: Any) -> None:
         folder = Path(self.args.output_dir)
@@ -356,34 +381,12 @@ class ContinualTrainer(ContinualMixin, Trainer):
 
     extra_loss: ExtraLoss | None = None
     held_out: Callable[[], Iterable[Batch]] | None = None  # examples that are not trained on
-    optimizer: torch.optim.Optimizer | None
     loss_is_scaled_for_ga = True  # else the library divides the loss again for some models (Gemma 3n and 4)
 
     def get_decay_parameter_names(self, model: Any) -> list[str]:
         """Return the names of the parameters to decay: none with fixed entries, because decay would change these."""
         fixed = {f"{name}.weight" for name, module in model.named_modules() if getattr(module, "fixed", 0)}
         return [name for name in super().get_decay_parameter_names(model) if name not in fixed]
-
-    def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """Create the method's own optimizer, or the one in the options."""
-        if self.optimizer is None:
-            model = self.model if model is None else model
-            decayed = set(self.get_decay_parameter_names(model))
-            trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
-            groups = [
-                {"params": [p for name, p in trained if name in decayed], "weight_decay": self.args.weight_decay},
-                {"params": [p for name, p in trained if name not in decayed], "weight_decay": 0.0},
-            ]
-            made = self.method.optimizer(
-                [group for group in groups if group["params"]],
-                lr=self.args.learning_rate,
-                betas=(self.args.adam_beta1, self.args.adam_beta2),
-                eps=self.args.adam_epsilon,
-            )
-            self.optimizer = made or super().create_optimizer(model)
-            plain = self.accelerator.unwrap_model(model)
-            self.optimizer.register_step_post_hook(lambda *_: self.method.after_step(plain))
-        return self.optimizer
 
     def _get_num_items_in_batch(self, batch_samples: list[Batch], device: torch.device) -> torch.Tensor:
         tokens = torch.stack([(batch["labels"] != -100).sum() for batch in batch_samples]).sum().to(device)

@@ -82,7 +82,7 @@ def _only_judges(manifest: CklManifest) -> bool:
 
 def _is_judge(manifest: CklManifest, name: str) -> bool:
     judges = manifest.options.get("judges")
-    return isinstance(judges, dict) and name in judges
+    return isinstance(judges, list | dict) and name in judges  # a dict in older folders
 
 
 def _licences(manifests: Sequence[CklManifest]) -> list[str]:

@@ -19,7 +19,7 @@ from temporalwiki.eval_harness.results import COMMIT, Result
 from temporalwiki.eval_harness.statistics import PERPLEXITY, POSITIVE
 
 SCHEMA = "0.3.0"
-_API = "api"  # the precision of a model behind an interface
+_BEHIND = ("api", "server")  # the precisions of models behind an interface
 
 
 def write_logs(results: Sequence[Result], folder: Path) -> list[Path]:
@@ -75,7 +75,7 @@ def evaluation_log(result: Result, retrieved: int) -> dict[str, Any]:
 
 def _model(found: ResultManifest) -> dict[str, Any]:
     model = found.model
-    on_hub, behind = bool(COMMIT.fullmatch(model.revision)), model.precision == _API
+    on_hub, behind = bool(COMMIT.fullmatch(model.revision)), model.precision in _BEHIND
     name = model.name if on_hub or behind else without_path(model.name)
     details = {
         "deployment_type": "externally_managed" if behind else "self_deployed",

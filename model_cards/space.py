@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
 from huggingface_hub import SpaceCardData
 
 from temporalwiki.base.errors import in_one_line
-from temporalwiki.base.markdown import code, table_row
+from temporalwiki.base.markdown import code, escaped, table_row
 from temporalwiki.builders.manifests import ResultManifest
 from temporalwiki.eval_harness.leaderboard import dataset_on_hub, is_hub_id
+from temporalwiki.eval_harness.leaderboard.figures import Plot
+from temporalwiki.eval_harness.leaderboard.page.methods import hero_of
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.results import COMMIT, Result
 from temporalwiki.model_cards.edits import signed
@@ -20,10 +22,13 @@ from temporalwiki.model_cards.template import citations, fill
 _BEST = 5  # models
 
 
-def space_card(title: str, results: Sequence[Result], rows: Sequence[Row] = ()) -> str:
-    """Return the card of the leaderboard's Space: its settings, best models and files, and the models and data.
+def space_card(
+    title: str, results: Sequence[Result], rows: Sequence[Row] = (), figures: Mapping[str, Plot] | None = None
+) -> str:
+    """Return the card of the leaderboard's Space: its settings, picture, best models and files, and the data.
 
-    The Space is static. ``rows`` are those of the leaderboard. The order of results and rows does not matter.
+    The Space is static. ``rows`` and ``figures`` are those of the leaderboard. The card shows the first picture of its
+    page. The order of results and rows does not matter.
     """
     models = {(result.manifest.model.name, result.manifest.model.revision) for result in results}
     settings = SpaceCardData(
@@ -37,8 +42,10 @@ def space_card(title: str, results: Sequence[Result], rows: Sequence[Row] = ()) 
         models=sorted({name for name, revision in models if COMMIT.fullmatch(revision) and is_hub_id(name)}) or None,
         datasets=sorted({id for result in results if (id := dataset_on_hub(result))}) or None,
     )
+    hero = hero_of(figures or {})
     body = fill(
         "space",
+        picture=f"![{escaped(figures[hero].title)}](./figures/{hero}.png)" if figures and hero else "",
         best=_best(rows),
         citation=citations("jang2022temporalwiki", "jang2022towards"),
         evaluated=_evaluated(results, len(models)) if results else "",

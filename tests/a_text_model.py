@@ -54,11 +54,12 @@ def faithful(asks: Callable[[str], bool] = lambda answer: True, **said: str | No
         if step in said:
             return said[step]
         if step == "decontextualisation":
-            return prompt.partition("\nLast sentence: ")[2].removesuffix("\nRewritten:")
+            return prompt.partition("\nSentence: ")[2].removesuffix("\nRewritten:")
         if step in ("translation", "back_translation"):
             return prompt.partition("\nSentence: ")[2].removesuffix("\nTranslation:")
         if step == "questions":
-            answer = ast.literal_eval(prompt[prompt.index("by ") + 3 : prompt.index(" according to the sentence")])
+            wanted = prompt.rpartition(" according to the sentence")[0].rpartition("answered by ")[2]
+            answer = ast.literal_eval(wanted)
             sentence = prompt.rpartition("\nSentence: ")[2].removesuffix("\nQuestion:")
             question = sentence.replace(answer, "what").rstrip(".").partition("?")[0].strip() + "?"
             known[question] = answer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,7 +45,6 @@ class Sources:
     jobs: int = 1
     seed: int = 0
     least_annotators: int = 1
-    on_drop: Callable[[Any, str], None] | None = None  # called with each dropped row of LAMA and the reason
 
 
 def check_name(name: str) -> None:
@@ -137,7 +135,7 @@ def _lama(name: str, sources: Sources) -> list[Config]:
         from temporalwiki.builders.ckl.invariantlama import invariantlama
 
         assert sources.lama is not None
-        return [invariantlama(sources.lama, sources.on_drop)]
+        return [invariantlama(sources.lama)]
     from temporalwiki.builders.ckl.decisions import configs_from_decisions
 
     assert sources.review is not None

@@ -31,9 +31,10 @@ class Counts:
     dropped: dict[str, int] = field(default_factory=dict)  # by reason
     more: dict[str, Any] = field(default_factory=dict)  # other counts for the manifest: rows by relation, ...
 
-    def drop(self, reason: str) -> None:
-        """Count one dropped row."""
-        self.dropped[reason] = self.dropped.get(reason, 0) + 1
+    def drop(self, reason: str, number: int = 1) -> None:
+        """Count dropped rows, by default one."""
+        if number:
+            self.dropped[reason] = self.dropped.get(reason, 0) + number
 
     def as_json(self) -> dict[str, Any]:
         """Return the counts for a manifest, without ``more``."""

@@ -23,16 +23,16 @@ from temporalwiki.base.files import only_one, whole_file
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders.ckl import json_lines
+from temporalwiki.builders.ckl.config import Counts, described
+from temporalwiki.builders.ckl.input_files import input_files
 from temporalwiki.builders.parquet import rows_at_once
-from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
-VERSION = 3  # of the passages and of the search
+VERSION = 4  # of the passages and of the search
 WORDS = 100  # a passage ends with the sentence that reaches this
 LONGEST = 2 * WORDS  # longer sentences are cut
 _LONGEST_RECORD = 256 << 20  # bytes
 _TO_DO = 'each line must be a record with a text, such as {"text": "...", "title": "...", "url": "..."}'
-_BATCH = 200_000  # passages per transaction
 _HELD = 64 << 20  # bytes of the index that SQLite collects before it writes: fewer pieces need fewer merges
 _TERMS = 12  # a query has at most this many terms, the rarest: frequent terms cost time and find nothing
 _LEAST_TERMS = 3
@@ -103,21 +103,19 @@ class CorpusIndex:
             raise _damaged(self.path, error) from None
 
     def _search(self, question: str, answer: str, count: int) -> list[Past]:
-        words, has_answer_words = self._words(question), bool(self._words(answer))
+        words = self._words(question)
         if not words:
             return []
-        phrase = _quoted(answer)
-        query = " OR ".join(map(_quoted, words))
+        query, phrase = " OR ".join(map(_quoted, words)), _quoted(answer)
         found = self._find(query, count)
-        holding = self._find(f"({query}) AND {phrase}", count) if has_answer_words else []
-        holds = {number for number, *_ in holding}
-        rows = found + [row for row in holding[:1] if row[0] not in {number for number, *_ in found}]
-        missing = [number for number, *_ in rows if number not in holds]
-        if has_answer_words and missing:  # ``holding`` may have missed them, since it is limited to ``count``
-            marks = ",".join("?" * len(missing))
-            sql = f"SELECT rowid FROM passages WHERE passages MATCH ? AND rowid IN ({marks})"
-            holds |= {number for (number,) in self._file.execute(sql, (phrase, *missing))}
-        return [Past(id, title, text, round(-rank, 4), number in holds) for number, id, title, text, rank in rows]
+        holding = set()
+        if self._words(answer):
+            has = "SELECT 1 FROM passages WHERE passages MATCH ? AND rowid = ?"
+            holding = {row[0] for row in found if self._file.execute(has, (phrase, row[0])).fetchone()}
+            if not holding:
+                found += (best := self._find(f"({query}) AND {phrase}", 1))
+                holding = {row[0] for row in best}
+        return [Past(id, title, text, round(-rank, 4), number in holding) for number, id, title, text, rank in found]
 
     def _find(self, query: str, count: int) -> list[tuple[int, str, str, str, float]]:
         sql = "SELECT rowid, id, title, text, rank FROM passages WHERE passages MATCH ? ORDER BY rank, rowid LIMIT ?"
@@ -161,10 +159,9 @@ def build_index(paths: Sequence[Path], folder: Path, language: str = "en") -> Co
 
     Raises InputError if there is nothing to index, and, with file and line, if something cannot be read.
     """
-    files = corpus_files(paths)
-    inputs = [{"file": file.name, "size": file.stat().st_size, "sha1": digest(file, "sha1")} for file in files]
-    order = sorted(range(len(files)), key=lambda i: (inputs[i]["file"], inputs[i]["sha1"]))
-    files, inputs = [files[i] for i in order], [inputs[i] for i in order]
+    described_files = [(described([file])[0], file) for file in corpus_files(paths)]
+    described_files.sort(key=lambda one: (one[0]["file"], one[0]["sha1"]))  # so no folder's name matters
+    inputs, files = map(list, zip(*described_files, strict=True))
     target = folder / f"past-{fingerprint(VERSION, inputs, language)}.sqlite"
     if not target.is_file():
         with only_one(target, "indexing"):
@@ -177,8 +174,8 @@ def build_index(paths: Sequence[Path], folder: Path, language: str = "en") -> Co
 
 
 def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]], language: str) -> None:
-    dropped: dict[str, int] = {}
-    documents = passages = 0
+    counts = Counts()
+    about = {"version": VERSION, "language": language, "inputs": inputs}
     with closing(sqlite3.connect(part, isolation_level=None)) as file:
         try:
             # no recovery is needed: after a crash the file is built again
@@ -190,35 +187,16 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]], lang
             file.execute(f"INSERT INTO passages(passages, rank) VALUES ('hashsize', {_HELD})")
             file.execute("BEGIN")
             with Progress("indexing the past", None, "passage") as progress:
-                for path in files:
-                    for id, title, text in read_documents(path):
-                        number = 0
-                        for passage in _passages(text, language):
-                            row = (f"{id}#{number}", title, passage)
-                            file.execute("INSERT INTO passages(id, title, text) VALUES (?, ?, ?)", row)
-                            number, passages = number + 1, passages + 1
-                            progress.update()
-                            if passages % _BATCH == 0:
-                                file.execute("COMMIT")
-                                file.execute("BEGIN")
-                        documents += 1
-                        if not number:
-                            dropped["no text"] = dropped.get("no text", 0) + 1
+                rows = progress.each(_rows(files, language, counts))
+                file.executemany("INSERT INTO passages(id, title, text) VALUES (?, ?, ?)", rows)
             file.execute("COMMIT")
-            if not passages:
-                raise InputError(f"{files[0]}: no text in this corpus ({documents:,} documents)")
+            if not counts.kept:
+                raise InputError(f"{files[0]}: no text in this corpus ({counts.read:,} documents)")
             file.execute("INSERT INTO passages(passages) VALUES ('optimize')")
             file.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, passages, 'row')")
             file.execute("CREATE TABLE terms (term TEXT PRIMARY KEY, passages INTEGER) WITHOUT ROWID")
             file.execute("INSERT INTO terms SELECT term, doc FROM temp.words")
-            about = {
-                "version": VERSION,
-                "language": language,
-                "inputs": inputs,
-                "documents": documents,
-                "dropped": dropped,
-                "passages": passages,
-            }
+            about |= {"documents": counts.read, "dropped": counts.dropped, "passages": counts.kept}
             file.execute("CREATE TABLE about AS SELECT ? AS about", (msgspec.json.encode(about).decode(),))
         except sqlite3.OperationalError as error:
             if "full" in str(error):
@@ -226,25 +204,34 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]], lang
             raise
 
 
+def _rows(files: Sequence[Path], language: str, counts: Counts) -> Iterator[Text]:
+    """Yield the passages of a corpus; ``counts`` has the documents as read, and the passages as kept."""
+    for path in files:
+        for id, title, text in read_documents(path):
+            counts.read += 1
+            number = -1
+            for number, passage in enumerate(_passages(text, language)):
+                counts.kept += 1
+                yield f"{id}#{number}", title, passage
+            if number < 0:
+                counts.drop("no text")
+
+
 def _passages(text: str, language: str = "en") -> Iterator[str]:
     """Yield all text of a document as passages; only very long sentences are split."""
     words: list[str] = []
     for sentence in split_sentences(text, language):
         more = sentence.split()
-        while len(more) > LONGEST:
-            yield from _joined(words)
-            words, more = more[:WORDS], more[WORDS:]
         if words and len(words) + len(more) > WORDS + WORDS // 5:
-            yield from _joined(words)
+            yield " ".join(words)
             words = []
         words += more
+        while len(words) > LONGEST:
+            yield " ".join(words[:WORDS])
+            words = words[WORDS:]
         if len(words) >= WORDS:
-            yield from _joined(words)
+            yield " ".join(words)
             words = []
-    yield from _joined(words)
-
-
-def _joined(words: list[str]) -> Iterator[str]:
     if words:
         yield " ".join(words)
 
@@ -264,26 +251,10 @@ def _quoted(text: str) -> str:
 
 def corpus_files(paths: Sequence[Path]) -> list[Path]:
     """Return the files of a corpus in order; raise InputError if there are none."""
-    files = sorted({file.resolve(): file for path in paths for file in _files(path)}.values())
-    if not files:
-        raise InputError("no files of an older corpus were given")
-    return files
-
-
-def _files(path: Path) -> list[Path]:
-    if path.is_file():
-        if not path.name.endswith(_SUFFIXES):
-            raise InputError(f"{path}: not a file of a corpus ({', '.join(_SUFFIXES)})")
-        return [path]
-    if not path.is_dir():
-        raise InputError(f"{path}: no such file or folder")
-    if (path / "manifests").is_dir() and (path / "data").is_dir():
-        path = _config(path)
-    files = [file for file in path.rglob("*") if file.name.endswith(_SUFFIXES) and file.is_file()]
-    files = [file for file in files if not any(p.startswith(".") for p in file.relative_to(path).parts)]
-    if not files:
-        raise InputError(f"{path}: has no files of a corpus ({', '.join(_SUFFIXES)})")
-    return files
+    folders = [_config(path) if (path / "manifests").is_dir() and (path / "data").is_dir() else path for path in paths]
+    kind = f"a corpus ({', '.join(_SUFFIXES)})"
+    found, _ = input_files(folders, lambda file: file.name.endswith(_SUFFIXES), kind)
+    return found
 
 
 def _config(folder: Path) -> Path:
@@ -311,7 +282,7 @@ def _parquet(path: Path) -> Iterator[Text]:
     try:
         with pq.ParquetFile(path) as file:
             columns = [name for name in ("id", "title", "url", "text") if name in file.schema_arrow.names]
-            if "text" not in columns or not is_text(file.schema_arrow.field("text").type):
+            if "text" not in columns or not _is_text(file.schema_arrow.field("text").type):
                 names = ", ".join(file.schema_arrow.names[:8])
                 raise InputError(f"{path}: needs a text column named 'text'; its columns are {names}")
             batches = file.iter_batches(rows_at_once(path, 256), columns=columns, use_threads=False)
@@ -323,7 +294,7 @@ def _parquet(path: Path) -> Iterator[Text]:
         raise InputError(f"{path}: not a Parquet file that can be read: {error}") from None
 
 
-def is_text(kind: pa.DataType) -> bool:
+def _is_text(kind: pa.DataType) -> bool:
     """Tell whether a column of this type holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 

@@ -18,6 +18,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.candidates import ABOUT, ANNOTATIONS, TASKS, read_candidates, read_review
 from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.eligibility import distinct
 from temporalwiki.builders.ckl.label_studio import Candidate, Decision, read_decisions
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
@@ -36,7 +37,7 @@ _Votes = Mapping[str, Mapping[str, Decision]]  # by candidate and annotator
 class _Found(NamedTuple):
     votes: _Votes
     annotators: list[str]
-    judges: dict[str, float | None]  # the share of control questions that each judge has right
+    judges: list[str]
 
 
 def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Config]:
@@ -65,7 +66,7 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Conf
     options = {
         "least_annotators": least_annotators,
         "annotators": found.annotators,
-        "judges": {name: {"controls_right": score} for name, score in found.judges.items()},
+        "judges": found.judges,
         "candidates": {key: about[key] for key in ("options", "inputs", "past", "counts")},
     }
     configs = []
@@ -107,8 +108,7 @@ def _decisions(known: Mapping[str, Candidate], files: Iterable[Path]) -> _Found:
     unknown or changed candidate, and for two decisions of an annotator on a candidate.
     """
     votes: dict[str, dict[str, Decision]] = {}
-    judges: dict[str, float | None] = {}
-    annotators = set()
+    judges, annotators = set(), set()
     for file in files:
         for said in read_decisions(file):
             id = said.candidate.id
@@ -128,8 +128,8 @@ def _decisions(known: Mapping[str, Candidate], files: Iterable[Path]) -> _Found:
                 )
             annotators.add(said.who)
             if said.judge:
-                judges[said.who] = said.score
-    return _Found(votes, sorted(annotators), dict(sorted(judges.items())))
+                judges.add(said.who)
+    return _Found(votes, sorted(annotators), sorted(judges))
 
 
 def _agreement(votes: _Votes) -> dict[str, Any]:
@@ -198,7 +198,7 @@ def row_from_decisions(
 
     statement = _most_frequent([decision.statement or candidate.statement for decision in voters])
     question = _most_frequent([decision.question or candidate.question for decision in voters])
-    answers = _distinct(decision.answers or [candidate.answer] for decision in voters)
+    answers = _distinct(decision.answers or [candidate.answer] for decision in voters) or [candidate.answer]
     if statement.count(SENTINEL) != 1 or "<extra_id_" in statement.replace(SENTINEL, ""):
         return "not exactly one blank in the statement"
     if not normalize(statement.replace(SENTINEL, "")):
@@ -210,7 +210,8 @@ def row_from_decisions(
     if any(occurs(answer, question) for answer in answers):
         return "the answer stands in the question"
     accepted = {normalize(answer) for answer in answers}
-    old = [text for text in _distinct(decision.old_answers for decision in voters) if normalize(text) not in accepted]
+    old = _distinct(decision.old_answers for decision in voters) if past == "other" else []
+    old = [text for text in old if normalize(text) not in accepted]
     if past == "other" and not old:
         return "the old answer is the new one"
     evidence = [decision.old_evidence for decision in voters if decision.old_evidence]
@@ -243,7 +244,6 @@ def _most_frequent(texts: list[str]) -> str:
 
 def _distinct(lists: Iterable[list[str]]) -> list[str]:
     """Return the texts of all lists, most frequent first; texts that are equal after normalisation count as one."""
-    texts = [" ".join(text.split()) for given in lists for text in given]
+    texts = [" ".join(text.split()) for given in lists for text in given if normalize(text)]
     times = Counter(map(normalize, texts))
-    first = {key: text for text in reversed(texts) if (key := normalize(text))}
-    return sorted(first.values(), key=lambda text: (-times[normalize(text)], texts.index(text)))
+    return sorted(distinct(texts), key=lambda text: -times[normalize(text)])

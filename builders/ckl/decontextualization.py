@@ -35,10 +35,11 @@ def _prompt(item: Passage, model: TextModel) -> str:
     if model.encoder_decoder:
         return " [SEP] ".join((item.title, "", before, item.sentence, ""))
     when = f"Published: {written(item.published)}\n" if item.published else ""
-    return (
-        "Rewrite the last sentence so that it can be understood without the text before it: replace pronouns and "
-        "words that point to the text by names and dates from it. Change nothing else. Write the sentence only.\n"
-        f"Title: {item.title}\n{when}Text: {before}\nLast sentence: {item.sentence}\nRewritten:"
+    return (  # a small model that reads the text after its instructions rewrites the text
+        f"Title: {item.title}\n{when}Text: {before}\n\n"
+        "Rewrite the sentence below so that it can be understood without the text above: replace pronouns and words "
+        "that point to the text by names and dates from it. Change nothing else. Write the sentence only.\n"
+        f"Sentence: {item.sentence}\nRewritten:"
     )
 
 

@@ -8,9 +8,10 @@ a question. The answer must survive each step, and another model must find it ag
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, date
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.decontextualization import decontextualize, written
 from temporalwiki.builders.ckl.news_sentences import STRANGE, Drawn, SentenceOptions, draw_sentences, reason_to_drop
 from temporalwiki.builders.ckl.question_generation import Passage, are_answered, occurrences, occurs, questions
+from temporalwiki.builders.ckl.recentnews import reason_to_leave_out
 from temporalwiki.builders.ckl.salient_spans import Find, finder
 from temporalwiki.builders.ckl.text_model import READER, RULES, WRITER, OpenModel, no_models
 from temporalwiki.builders.wikipedia.novelty import folded_key
@@ -32,6 +34,7 @@ from temporalwiki.builders.wikipedia.sentences import split_sentences
 
 # the options that name models
 MODELS = ("decontextualization", "there", "back", "questions", "reader", "closed_book")
+_KEPT = 0.6  # the least share of a sentence's words that a rewritten one keeps: only pronouns and the like change
 _PASSAGES = 5  # of the past that are compared with a sentence
 _CLOZE = "a sentence of a recent news page, clear without it, with a name or date masked (CKL, Figure 4 b)"
 _ABOUT = {
@@ -140,7 +143,8 @@ class _Work:
     def rows(self, config: str) -> Iterator[Row]:
         """Yield the rows of a config."""
         for one in self._clozes():
-            if reason := _left_out(one.candidate, config, self._options):
+            page, drawn_by = one.candidate, (self._options.small_share, self._options.phase_two, self._options.seed)
+            if reason := reason_to_leave_out(config, page.url, page.published, *drawn_by):
                 self.counts[config].drop(reason)
                 continue
             self.counts[config].kept += 1
@@ -190,6 +194,8 @@ def make_clozes(
             counts.drop("cannot stand alone")
         elif reason := _lost(text, one.passage.answer, "decontextualisation"):
             counts.drop(reason)
+        elif _says_something_else(text, one.passage.sentence):
+            counts.drop("another sentence after decontextualisation")
         elif _invented(text, _known(one.passage)):
             counts.drop("names or numbers after decontextualisation that the text does not have")
         else:
@@ -202,8 +208,10 @@ def make_clozes(
         answer = one.passage.answer
         if text is None:
             counts.drop("not translated")
-        elif (reason := _lost(text, answer, "back-translation")) or (reason := reason_to_drop(text, options)):
+        elif reason := _lost(text, answer, "back-translation"):
             counts.drop(reason)
+        elif reason := reason_to_drop(text, options):
+            counts.drop(f"{reason} after back-translation")
         elif _invented(text, before) or _invented(before, text):
             counts.drop("other names or numbers after back-translation")
         else:  # _lost has checked that the answer occurs once
@@ -272,17 +280,10 @@ def _invented(text: str, known: str) -> bool:
     return any(word.casefold() not in known_words for word in named if not word.islower())
 
 
-def _left_out(one: Drawn, config: str, options: EasyOptions) -> str | None:
-    """Return why a small config leaves out a row, by its page as for recentnews-small; None if it takes the row."""
-    if "-small" not in config:
-        return None
-    draw = hashlib.blake2b(one.url.encode("utf-8", "surrogatepass"), digest_size=8, key=b"%d" % options.seed).digest()
-    if int.from_bytes(draw, "little") >= options.small_share * 2**64:
-        return "not drawn"
-    second = one.published.astimezone(UTC).date() >= date.fromisoformat(options.phase_two)
-    if config.endswith("-p1"):
-        return "published in phase two" if second else None
-    return "published in phase one" if config.endswith("-p2") and not second else None
+def _says_something_else(text: str, sentence: str) -> bool:
+    """Tell whether less than _KEPT of a sentence's words are in a text: small models rewrite the page's first one."""
+    words, found = (Counter(_NAME_OR_NUMBER.findall(part.casefold())) for part in (sentence, text))
+    return (words & found).total() < _KEPT * words.total()
 
 
 def _row(one: Cloze) -> Row:

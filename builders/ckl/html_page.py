@@ -41,18 +41,7 @@ CPU_SECONDS = 30  # for one page; CPU time, so that a busy machine does not drop
 MEMORY = 4 << 30  # bytes for one page; the libraries need more
 LIBRARIES = ("trafilatura", "justext", "lxml", "charset-normalizer", "py3langid", "python-dateutil")
 
-# the modules of the extra "news", and their packages
-_NEEDED = {
-    "trafilatura": "trafilatura",
-    "lxml": "lxml",
-    "charset_normalizer": "charset-normalizer",
-    "py3langid": "py3langid",
-    "dateutil": "python-dateutil",
-    "warcio": "warcio",
-    "brotli": "brotli",
-    "rensa": "rensa",
-}
-
+_NEEDED = ("trafilatura", "lxml", "charset_normalizer", "py3langid", "dateutil", "warcio", "brotli", "rensa")
 _DETECTED = 5_000  # characters that suffice to detect the language
 
 
@@ -78,20 +67,13 @@ class Response(msgspec.Struct):
 class _Reply(msgspec.Struct):
     page: NewsPage | None = None
     reason: str | None = None
-    missing: str | None = None  # a module that is not installed
 
 
 def check_installed() -> None:
     """Raise InputError if a library that reads news is not installed."""
     for module in _NEEDED:
         if importlib.util.find_spec(module) is None:
-            raise _not_installed(module)
-
-
-def _not_installed(module: str) -> InputError:
-    return InputError(
-        f"reading news needs {_NEEDED.get(module, module)}, which is not installed: pip install 'temporalwiki[news]'"
-    )
+            raise InputError(f"reading news needs {module}, which is not installed: pip install 'temporalwiki[news]'")
 
 
 class Extractor:
@@ -101,6 +83,7 @@ class Extractor:
         self._cpu_seconds = cpu_seconds
 
     def __enter__(self) -> Self:
+        check_installed()
         self._process: SpawnProcess | None = None
         self._connection: Connection | None = None
         return self
@@ -111,10 +94,7 @@ class Extractor:
         self._end()
 
     def read(self, data: bytes, response: Response | None = None) -> NewsPage | str:
-        """Return the article of a page, or the reason to drop it.
-
-        Raises InputError if a library is not installed.
-        """
+        """Return the article of a page, or the reason to drop it; raise InputError if a library is not installed."""
         if len(data) > LARGEST:
             return f"larger than {LARGEST >> 20} MB"
         try:
@@ -128,8 +108,6 @@ class Extractor:
             too_slow = self._process.exitcode == -signal.SIGXCPU
             self._end()
             return "takes too long to parse" if too_slow else "crashes the parser"
-        if reply.missing:
-            raise _not_installed(reply.missing)
         return reply.page or reply.reason or "cannot be parsed"
 
     def _connect(self) -> Connection:
@@ -188,8 +166,6 @@ def _reply(read: _Reader, data: bytes, response: Response) -> _Reply:
         return _Reply(reason=str(error))
     except MemoryError:
         return _Reply(reason="takes too much memory to parse")
-    except ImportError as error:
-        return _Reply(missing=error.name or "a library")
     except Exception:  # noqa: BLE001  # the libraries raise anything on hostile pages
         return _Reply(reason="cannot be parsed")
 

@@ -55,11 +55,6 @@ _SOUND = " AND ".join(
 )
 
 
-def _is_stored_as(kind: pa.DataType, found: pa.DataType) -> bool:
-    """Return whether Parquet stores a type as ``found``. Parquet has no times in seconds, and stores a finer unit."""
-    return bool(found == (pa.timestamp("ms", kind.tz) if pa.types.is_timestamp(kind) else kind))
-
-
 def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:
     """Raise InputError if a file has other columns than facts, or an invalid row."""
     try:
@@ -68,9 +63,7 @@ def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:
         raise InputError(f"{path}: {str(error).splitlines()[0]}; build its month again") from None
     wanted = SCHEMAS["facts"]
     if other := [
-        field.name
-        for field in wanted
-        if field.name not in schema.names or not _is_stored_as(field.type, schema.field(field.name).type)
+        field.name for field in wanted if field.name not in schema.names or schema.field(field.name).type != field.type
     ]:
         raise InputError(f"{path}: not the columns of facts ({', '.join(other)}); build its month again")
     bad = db.execute(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,6 @@ RULES = {
     "duplicate": "subject and object have the same labels as in an earlier row of the relation",
 }
 
-OnDrop = Callable[[Row, str], None]
-
 
 class _Relation(msgspec.Struct):
     relation: str
@@ -47,13 +45,12 @@ class _Fact(msgspec.Struct):
     obj_label: str | None = None
 
 
-def invariantlama(lama: Path, on_drop: OnDrop | None = None) -> Config:
+def invariantlama(lama: Path) -> Config:
     """Return the config ``invariantlama`` from LAMA's ``relations.jsonl`` and ``TREx/P*.jsonl`` in ``lama``.
 
     Rows are in LAMA's order, relations in the paper's. ``statement`` keeps the white space of LAMA's template, which
-    CKL's models read. ``on_drop`` is called with each dropped row and the reason, a key of ``RULES``.
-    ``counts.more["relations"]`` has the counts by relation. Raises InputError if a file is missing, and, when the rows
-    are read, if one is damaged.
+    CKL's models read. ``counts.more["relations"]`` has the counts by relation. Raises InputError if a file is missing,
+    and, when the rows are read, if one is damaged.
     """
     templates = read_templates(lama)
     lost = [relation for relation in RELATIONS if relation not in templates]
@@ -67,7 +64,7 @@ def invariantlama(lama: Path, on_drop: OnDrop | None = None) -> Config:
     return Config(
         name="invariantlama",
         kind="invariant",
-        splits={"test": _rows(files, templates, counts, on_drop)},
+        splits={"test": _rows(files, templates, counts)},
         about="a cloze about a fact that does not change",
         licences=("cc-by-nc-4.0",),
         source="LAMA (Petroni et al. 2019, CC BY-NC 4.0): facts of T-REx and Wikidata with LAMA's templates; "
@@ -119,9 +116,7 @@ def table(counts: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _rows(
-    files: Mapping[str, Path], templates: Mapping[str, str], counts: Counts, on_drop: OnDrop | None
-) -> Iterator[dict[str, Any]]:
+def _rows(files: Mapping[str, Path], templates: Mapping[str, str], counts: Counts) -> Iterator[Row]:
     ids: dict[str, int] = {}
     for relation, file in files.items():
         by_reason: dict[str, int] = {}
@@ -136,7 +131,14 @@ def _rows(
             of["raw"] += 1
             subject, object = one_line(fact.sub_label or ""), one_line(fact.obj_label or "")
             id = unique_id(one_line(fact.uuid or "") or f"{relation}-{number}", ids)
-            row = {
+            if reason := _reason(subject, object, seen):
+                counts.drop(reason)
+                by_reason[reason] = by_reason.get(reason, 0) + 1
+                continue
+            seen.add((subject, object))
+            counts.kept += 1
+            of["kept"] += 1
+            yield {
                 "id": id,
                 "relation_id": relation,
                 "subject": subject,
@@ -144,16 +146,6 @@ def _rows(
                 "statement": template.statement(subject),
                 "template": template.cloze,
             }
-            if reason := _reason(subject, object, seen):
-                counts.drop(reason)
-                by_reason[reason] = by_reason.get(reason, 0) + 1
-                if on_drop:
-                    on_drop(row, reason)
-                continue
-            seen.add((subject, object))
-            counts.kept += 1
-            of["kept"] += 1
-            yield row
 
 
 def _reason(subject: str, object: str, seen: set[tuple[str, str]]) -> str | None:

@@ -6,21 +6,18 @@ It may leave candidates undecided.
 
 from __future__ import annotations
 
-import datetime
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder, only_one, whole_file
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.progress import Progress
-from temporalwiki.base.terminal import say
 from temporalwiki.builders.ckl.candidates import ANNOTATIONS, read_candidates, read_review
 from temporalwiki.builders.ckl.corpus_index import Past
 from temporalwiki.builders.ckl.label_studio import Candidate, Decision, as_list, encode_judged, read_decisions
@@ -41,9 +38,8 @@ def judge(review: Path, model: TextModel | None = None) -> Path:
     """Decide on the candidates in ``review``, and return the file of the decisions.
 
     Without a model, rules decide. The name of a model's file has the model's name and revision. A killed run
-    continues where it was, and a finished file is kept. A model first answers questions with known answers; its score
-    is the share that it has right, and a warning names the kinds of question on which it does no better than chance.
-    Raises InputError if ``review`` is not a review, or if the file is another judge's.
+    continues where it was, and a finished file is kept. Raises InputError if ``review`` is not a review, or if the
+    file is another judge's.
     """
     manifest = read_review(review)
     identity = {"name": RULES, "revision": "0"} if model is None else dict(model.identity)
@@ -58,18 +54,7 @@ def judge(review: Path, model: TextModel | None = None) -> Path:
             if any(said.who != who for said in read_decisions(file)):
                 raise InputError(f"{file}: the decisions of another judge; remove it")
             return file
-        judge = None if model is None else _ModelJudge(model)
-        controls = {} if judge is None else judge.controls()
-        for what, (right, asked) in controls.items():
-            if 2 * right <= asked:
-                say(
-                    f"warning: {identity['name']}: it has {right} of {asked} control questions about {what!r} right, "
-                    "no better than chance: do not trust its decisions on this"
-                )
-        rights, sizes = zip(*controls.values(), strict=True) if controls else ((), ())
-        score = round(sum(rights) / sum(sizes), 4) if controls else None
         language = str(manifest.options.get("language", "en"))
-        decide = (lambda batch: _decide_by_rules(batch, language)) if judge is None else judge.decide
         lines = _lines(begun)
         left = iter(read_candidates(review)[len(lines) :])
         with (
@@ -77,10 +62,8 @@ def judge(review: Path, model: TextModel | None = None) -> Path:
             Progress("judge", manifest.counts.kept, "candidate", done=len(lines)) as progress,
         ):
             while batch := list(islice(left, _AT_ONCE)):
-                judged = [
-                    encode_judged(candidate, decision, who, score)
-                    for candidate, decision in zip(batch, decide(batch), strict=True)
-                ]
+                decisions = _decide(batch, model) if model else [_decide_by_rules(one, language) for one in batch]
+                judged = [encode_judged(one, decision, who) for one, decision in zip(batch, decisions, strict=True)]
                 out.writelines(line + b"\n" for line in judged)
                 out.flush()
                 os.fsync(out.fileno())
@@ -102,7 +85,7 @@ def _lines(begun: Path) -> list[bytes]:
     return [line.rstrip(b"\n") for line in lines]
 
 
-def _decide_by_rules(candidates: Sequence[Candidate], language: str) -> list[Decision]:
+def _decide_by_rules(candidate: Candidate, language: str) -> Decision:
     """Decide by comparing words: this needs no model and gives the same on every machine, but understands nothing.
 
     The question counts as valid if it ends with a question mark, and the answer as right if the sentence has it. The
@@ -111,10 +94,6 @@ def _decide_by_rules(candidates: Sequence[Candidate], language: str) -> list[Dec
     if a sentence is the statement with another answer. If no rule finds an answer of the past, the candidate stays
     undecided: the past may have said it in other words.
     """
-    return [_decision_by_rules(candidate, language) for candidate in candidates]
-
-
-def _decision_by_rules(candidate: Candidate, language: str) -> Decision:
     if not candidate.question.endswith("?"):
         return Decision(candidate.id, valid=False, note="no question mark at the end")
     if not occurs(candidate.answer, candidate.sentence):
@@ -165,63 +144,37 @@ def _filling(statement: str, sentence: str) -> str | None:
     return " ".join(words[inside[0] : inside[-1] + 1]).strip(" .,;:!?\"'()")
 
 
-class _ModelJudge:
-    """Asks a language model three things with short answers, and accepts only clear ones."""
+# The model answers three questions with short answers, and only clear ones count.
 
-    def __init__(self, model: TextModel) -> None:
-        self._model = model
 
-    def controls(self) -> dict[str, list[int]]:
-        """Return the number of right answers and of control questions, by kind of question."""
-        found = {}
-        for kind, prompt, cases in (("valid", _valid, _VALID), ("right", _right, _RIGHT)):
-            said = self._model.answers(
-                [prompt(_control(*case)) for case, _ in cases], f"controls: {kind}", _ANSWER_TOKENS
-            )
-            right = [_first_word(text) == wanted for text, (_, wanted) in zip(said, cases, strict=True)]
-            found[kind] = [sum(right), len(right)]
-        shown = [_control(*case, past) for case, past, _ in _PAST]
-        said = self._model.answers([_past(control) for control in shown], "controls: past", _ANSWER_TOKENS)
-        pasts = [_of_the_past(control, text).past for control, text in zip(shown, said, strict=True)]
-        found["past"] = [sum(past == wanted for past, (_, _, wanted) in zip(pasts, _PAST, strict=True)), len(pasts)]
-        return found
+def _decide(candidates: Sequence[Candidate], model: TextModel) -> list[Decision]:
+    valid = _asked(candidates, "valid", model)
+    right = _asked([one for one in candidates if _first_word(valid[one.id]) == "yes"], "right", model)
+    believed = [one for one in candidates if _first_word(right.get(one.id)) == "yes"]
+    past = _asked([one for one in believed if one.past_evidence], "past", model)
+    return [_decision(one, valid, right, past) for one in candidates]
 
-    def decide(self, candidates: Sequence[Candidate]) -> list[Decision]:
-        decisions: dict[str, Decision] = {}
-        valid = self._yes_or_no(candidates, _valid, decisions, "valid")
-        right = self._yes_or_no(valid, _right, decisions, "right")
-        for candidate in right:
-            decisions[candidate.id] = Decision(candidate.id, valid=True, answer_right=True, past="none")
-        shown = [candidate for candidate in right if candidate.past_evidence]
-        for candidate, said in self._asked(shown, _past, "past"):
-            decisions[candidate.id] = _of_the_past(candidate, said)
-        return [decisions[candidate.id] for candidate in candidates]
 
-    def _yes_or_no(
-        self, candidates: Sequence[Candidate], prompt: Any, decisions: dict[str, Decision], what: str
-    ) -> list[Candidate]:
-        """Return the candidates that the model accepts; decide on the others."""
-        agreed = []
-        for candidate, said in self._asked(candidates, prompt, what):
-            first = _first_word(said)
-            if first == "yes":
-                agreed.append(candidate)
-            elif first != "no":
-                decisions[candidate.id] = _undecided(candidate, what, said)
-            elif what == "valid":
-                decisions[candidate.id] = Decision(candidate.id, valid=False)
-            else:
-                decisions[candidate.id] = Decision(candidate.id, valid=True, answer_right=False)
-        return agreed
+def _asked(candidates: Sequence[Candidate], what: str, model: TextModel) -> dict[str, str | None]:
+    """Return the model's answers by candidate."""
+    if not candidates:
+        return {}
+    said = model.answers([_PROMPTS[what](one) for one in candidates], f"judge: {what}", _ANSWER_TOKENS)
+    return {one.id: text for one, text in zip(candidates, said, strict=True)}
 
-    def _asked(
-        self, candidates: Sequence[Candidate], prompt: Any, what: str
-    ) -> Iterator[tuple[Candidate, str | None]]:
-        if candidates:
-            said = self._model.answers(
-                [prompt(candidate) for candidate in candidates], f"judge: {what}", _ANSWER_TOKENS
-            )
-            yield from zip(candidates, said, strict=True)
+
+_Said = Mapping[str, str | None]
+
+
+def _decision(candidate: Candidate, valid: _Said, right: _Said, past: _Said) -> Decision:
+    for what, said in (("valid", valid[candidate.id]), ("right", right.get(candidate.id))):
+        if _first_word(said) == "no":
+            return Decision(candidate.id, valid=what == "right", answer_right=False if what == "right" else None)
+        if _first_word(said) != "yes":
+            return _undecided(candidate, what, said)
+    if candidate.id in past:
+        return _of_the_past(candidate, past[candidate.id])
+    return Decision(candidate.id, valid=True, answer_right=True, past="none")
 
 
 def _first_word(said: str | None) -> str:
@@ -276,35 +229,4 @@ def _of_the_past(candidate: Candidate, said: str | None) -> Decision:
     return Decision(candidate.id, True, True, "other", [found], old_evidence=holding[0])
 
 
-# Control questions with known answers: (question, answer, sentence)
-_Case = tuple[str, str, str]
-_EVEREST = "In May 1953 Edmund Hillary and Tenzing Norgay climbed Mount Everest."
-_MINT = "Robert Mint was elected mayor of Easton on Sunday."
-_ASKED: tuple[_Case, ...] = (
-    ("When did Edmund Hillary and Tenzing Norgay climb Mount Everest?", "May 1953", _EVEREST),
-    ("Who was elected mayor of Easton?", "Robert Mint", _MINT),
-    ("Who was elected mayor of Easton?", "Robert Mint", "Voters in Easton chose Robert Mint as their mayor."),
-)
-_VALID: tuple[tuple[_Case, str], ...] = (
-    *((case, "yes") for case in _ASKED),
-    (("When did they do it?", "May 1953", _EVEREST), "no"),
-    (("Who was elected there on that day?", "Robert Mint", _MINT), "no"),
-    (("What did he say about it yesterday?", "Sunday", _MINT), "no"),
-)
-_RIGHT: tuple[tuple[_Case, str], ...] = (
-    *((case, "yes") for case in _ASKED),
-    ((_ASKED[0][0], "June 1961", _EVEREST), "no"),
-    ((_ASKED[1][0], "Clara Hill", _MINT), "no"),
-    ((_ASKED[2][0], "Weston", _ASKED[2][2]), "no"),
-)
-_PAST: tuple[tuple[_Case, str, str], ...] = (
-    (_ASKED[1], "The mayor of Easton, Clara Hill, was elected in 1999.", "other"),
-    (_ASKED[1], "Since 1999 Robert Mint has been elected mayor of Easton four times.", "same"),
-    (_ASKED[1], "Easton is a town on the river Lenn. It has a market on Mondays.", "none"),
-)
-
-
-def _control(question: str, answer: str, sentence: str, past: str = "") -> Candidate:
-    passages = [Past("control", "", past, 0.0, occurs(answer, past))] if past else []
-    day = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
-    return Candidate("control", question, answer, SENTINEL, sentence, "", "", day, None, passages)
+_PROMPTS: dict[str, Callable[[Candidate], str]] = {"valid": _valid, "right": _right, "past": _past}

@@ -15,7 +15,6 @@ import msgspec
 from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.corpus_index import Past
-from temporalwiki.builders.ckl.templates import SENTINEL
 
 LABELS = Path(__file__).with_name("labels.xml")
 _LARGEST = 1 << 30  # bytes of a file
@@ -61,7 +60,6 @@ class Said(NamedTuple):
     where: str  # file, task and annotator
     who: str  # "annotator 3", or the version of a model
     judge: bool  # a model, not a person
-    score: float | None  # of a model
     candidate: Candidate
     decision: Decision
 
@@ -89,7 +87,6 @@ class _Annotation(msgspec.Struct):
 class _Prediction(msgspec.Struct):
     model_version: str
     result: list[_Item] = []
-    score: float | None = None
 
 
 class _Task(msgspec.Struct):
@@ -103,9 +100,9 @@ def encode_task(candidate: Candidate) -> bytes:
     return msgspec.json.encode({"data": candidate})
 
 
-def encode_judged(candidate: Candidate, decision: Decision, judge: str, score: float | None) -> bytes:
+def encode_judged(candidate: Candidate, decision: Decision, judge: str) -> bytes:
     """Return a candidate as a task with a judge's decision as a prediction, in one line of JSON."""
-    prediction = {"model_version": judge, "score": score, "result": list(_result(decision))}
+    prediction = {"model_version": judge, "result": list(_result(decision))}
     return msgspec.json.encode({"data": candidate, "predictions": [prediction]})
 
 
@@ -135,19 +132,20 @@ def read_tasks(file: Path, to_do: str) -> list[Candidate]:
 def read_decisions(file: Path) -> Iterator[Said]:
     """Yield the decisions in Label Studio's export of a project, or in a judge's file.
 
-    A skipped task is undecided. Raises InputError, with file, task and annotator, for an invalid decision.
+    A task that was skipped or left incomplete is undecided. Raises InputError, with file, task and annotator, for
+    controls and values that labels.xml does not have.
     """
     for number, task in enumerate(_read(file, _EXPORT), 1):
         for one in task.annotations:
             who = f"annotator {one.completed_by if isinstance(one.completed_by, int) else one.completed_by.id}"
             where = f"{file}: task {number}: {who}"
             result = [] if one.was_cancelled else one.result
-            yield Said(where, who, False, None, task.data, _decision(task.data.id, result, where))
+            yield Said(where, who, False, task.data, _decision(task.data.id, result, where))
         for guess in task.predictions:
             if not isinstance(guess, int):
                 where = f"{file}: task {number}: {in_one_line(guess.model_version)}"
                 decision = _decision(task.data.id, guess.result, where)
-                yield Said(where, guess.model_version, True, guess.score, task.data, decision)
+                yield Said(where, guess.model_version, True, task.data, decision)
 
 
 def _read(file: Path, to_do: str) -> list[_Task]:
@@ -179,33 +177,13 @@ def _decision(id: str, result: Sequence[_Item], where: str) -> Decision:
         decision = msgspec.convert(content, Decision)
     except msgspec.ValidationError as error:
         raise InputError(f"{where}: {in_one_line(error)}") from None
-    if problem := _problem(decision):
-        raise InputError(f"{where}: {problem}; correct it in Label Studio, and export again")
-    return decision
+    return decision if is_complete(decision) else Decision(id, valid=None, note="incomplete")
 
 
-def _problem(decision: Decision) -> str | None:
-    """Return which control of a decision is missing or contradicts another."""
-    if not decision.valid:
-        return None
-    if decision.answer_right is None:
-        return "answer_right: needed if the question is valid"
-    if not decision.answer_right:
-        return None
-    if decision.past is None:
-        return "past: needed if the answer is right"
-    if decision.past == "other" and not any(map(normalize, decision.old_answers)):
-        return "old_answers: needed if the past gave another answer"
-    if decision.past != "other" and decision.old_answers:
-        return f"old_answers: not allowed if past is {decision.past!r}: one of them is wrong"
-    if decision.answers is not None and not any(map(normalize, decision.answers)):
-        return "answers: empty; leave it out if the given answer is good"
-    if decision.statement is not None and decision.statement.count(SENTINEL) != 1:
-        return f"statement: needs exactly one {SENTINEL}, in the place of the answer"
-    if decision.statement is not None and not normalize(decision.statement.replace(SENTINEL, "")):
-        return f"statement: has no words except {SENTINEL}"
-    if decision.question is not None and not normalize(decision.question):
-        return "question: empty; leave it out if the given one is good"
-    if decision.question is not None and "<extra_id_" in decision.question:
-        return "question: contains a sentinel, but a question has no blank"
-    return None
+def is_complete(decision: Decision) -> bool:
+    """Tell whether a decision has an answer to each question that labels.xml requires."""
+    if not decision.valid or decision.answer_right is False:
+        return True
+    if decision.past == "other":
+        return any(map(normalize, decision.old_answers))
+    return decision.answer_right is not None and decision.past is not None

@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
-import re
-import secrets
 import shutil
 import tempfile
 from collections import Counter
@@ -97,8 +95,7 @@ def live(
     if kind == "invariantlama":
         splits = {"test": _unchanged(chain, wording, seed, counts, work)}
     else:
-        changed = _Changed(kind, chain[0], wording, seed, counts, work)
-        splits = {split: changed.rows(split) for split in ("test", BACKFILLED)}
+        splits = _changed(kind, chain[0], wording, seed, counts, work)
     return [
         Config(
             name=f"{kind}-{whole.name}",
@@ -143,33 +140,20 @@ def _left_out(all_facts: list[Facts], chain: list[Facts]) -> list[str]:
 @contextlib.contextmanager
 def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield a database that uses at most MEMORY bytes of memory, and a temporary folder in ``work``."""
-    own: contextlib.AbstractContextManager[str]
-    own = tempfile.TemporaryDirectory() if work is None else _own_folder(work)
-    with own as place, database(Path(place), MEMORY) as db:
+    folder = Path(tempfile.gettempdir()) if work is None else work
+    with contextlib.ExitStack() as stack:
+        if work is not None:
+            stack.enter_context(only_one(work / "live", "ckl"))
+            for left in work.glob(".duckdb-*.part"):  # of a killed run
+                shutil.rmtree(left, ignore_errors=True)
+        db = stack.enter_context(database(folder, MEMORY))
         try:
             yield db
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
-            where = Path(place).parent
             raise InputError(
-                f"{where}: the facts need more than {MEMORY >> 20} MB of memory and the free disk space: "
+                f"{folder}: the facts need more than {MEMORY >> 20} MB of memory and the free disk space: "
                 f"{str(error).splitlines()[0]}; free some space, or use another folder"
             ) from None
-
-
-@contextlib.contextmanager
-def _own_folder(work: Path) -> Iterator[str]:
-    """Yield a temporary folder in ``work``, and remove the folders that killed processes left there."""
-    work.mkdir(parents=True, exist_ok=True)
-    for left in [path for path in work.iterdir() if re.fullmatch("live-[0-9a-f]{8}", path.name)]:
-        with contextlib.suppress(InputError), only_one(left, "ckl"):  # InputError: in use
-            shutil.rmtree(left, ignore_errors=True)
-    place = work / f"live-{secrets.token_hex(4)}"
-    with only_one(place, "ckl"):
-        place.mkdir()
-        try:
-            yield str(place)
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
 
 
 # Queries join facts by numbers and hashes, and read labels and texts only of facts that are checked or kept.
@@ -192,62 +176,55 @@ _CHANGE = (*_CHECKED, "dated", "start_time", "end_time", "gone_end", "newly_stat
 _Place = tuple[int, int]
 
 
-class _Changed:
-    """The rows of updatedlama or newlama. All facts are checked once, when the first split is read."""
+def _changed(
+    kind: str, facts: Facts, wording: Wording, seed: int, counts: Counts, work: Path | None
+) -> dict[str, Iterator[Row]]:
+    """Return the splits of updatedlama or newlama, each by subject and relation.
 
-    def __init__(
-        self,
-        kind: str,
-        facts: Facts,
-        wording: Wording,
-        seed: int,
-        counts: Counts,
-        work: Path | None,
-    ) -> None:
-        self._kind, self._facts, self._wording = kind, facts, wording
-        self._seed, self._counts, self._work = seed, counts, work
-        self._places: dict[str, list[_Place]] | None = None
+    All facts are checked once, when the first split is read.
+    """
+    places: dict[str, list[_Place]] = {}
 
-    def rows(self, split: str) -> Iterator[Row]:
-        """Yield the rows of a split, by subject and relation."""
-        with _scratch(self._work) as db:
-            _create_view(db, "everything", self._facts.files())
-            _create_view(db, "asked", self._facts.files("changed"))
-            if self._places is None:
-                self._places = self._chosen(db)
-            yield from _finished(
-                db, self._places[split], self._wording, self._seed, self._counts, self._facts.interval
-            )
+    def rows(split: str) -> Iterator[Row]:
+        with _scratch(work) as db:
+            _create_view(db, "everything", facts.files())
+            _create_view(db, "asked", facts.files("changed"))
+            if not places:
+                places.update(_chosen(db, kind, wording, seed, counts, facts.interval))
+            yield from _finished(db, places[split], wording, seed, counts, facts.interval)
 
-    def _chosen(self, db: duckdb.DuckDBPyConnection) -> dict[str, list[_Place]]:
-        """Return the places of the rows of each split, under the caps."""
-        db.execute(f"CREATE TEMP TABLE candidates AS SELECT {_PLACE}, s, p, o, label FROM asked")
-        db.execute(_SHARED_LABELS)
-        good: dict[str, list[tuple[_Place, probes.Fact]]] = {"test": [], BACKFILLED: []}
-        rows = self._best_first(_candidates(db, "c.s, c.p, statement_id, c.o", columns=_CHANGE))
-        for row, reason in _checked(rows, self._kind, self._wording, self._counts):
-            self._counts.read += 1
-            if reason is None:
-                split = "test" if self._shown_by(row) in SHOWN_BY else BACKFILLED
-                good[split].append((_place(row), probes.Fact(row["s"], row["p"], row["o"])))
-            else:
-                self._counts.drop(reason)
-        places = {}
-        for split, of_split in good.items():
-            selection = probes.cap([fact for _, fact in of_split], self._seed, probes.CAPS)
-            for reason, number in selection.dropped.items():
-                self._counts.dropped[reason] = self._counts.dropped.get(reason, 0) + number
-            places[split] = [of_split[position][0] for position in selection.kept]
-        return places
+    return {split: rows(split) for split in ("test", BACKFILLED)}
 
-    def _best_first(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Yield rows that changed within the interval before other rows of their subject and relation."""
-        for _, of_relation in itertools.groupby(rows, key=lambda row: (row["s"], row["p"])):
-            yield from sorted(of_relation, key=lambda row: self._shown_by(row) not in SHOWN_BY)
 
-    def _shown_by(self, row: Row) -> str:
-        template = self._wording(row["relation_id"], row["relation"])
-        return "" if template is None else shown_by(row, template, self._facts.interval)
+def _chosen(
+    db: duckdb.DuckDBPyConnection, kind: str, wording: Wording, seed: int, counts: Counts, interval: Interval
+) -> dict[str, list[_Place]]:
+    """Return the places of the rows of each split, under the caps."""
+
+    def split(row: Row) -> str:
+        template = wording(row["relation_id"], row["relation"])
+        return "test" if template is not None and shown_by(row, template, interval) in SHOWN_BY else BACKFILLED
+
+    db.execute(f"CREATE TEMP TABLE candidates AS SELECT {_PLACE}, s, p, o, label FROM asked")
+    db.execute(_SHARED_LABELS)
+    good: dict[str, list[tuple[_Place, probes.Fact]]] = {"test": [], BACKFILLED: []}
+    rows = _candidates(db, "c.s, c.p, statement_id, c.o", columns=_CHANGE)
+    # of a subject and relation, what changed within the interval comes first
+    of_relations = itertools.groupby(rows, key=lambda row: (row["s"], row["p"]))
+    best_first = (row for _, group in of_relations for row in sorted(group, key=lambda row: split(row) == BACKFILLED))
+    for row, reason in _checked(best_first, kind, wording, counts):
+        counts.read += 1
+        if reason is None:
+            good[split(row)].append((_place(row), probes.Fact(row["s"], row["p"], row["o"])))
+        else:
+            counts.drop(reason)
+    places = {}
+    for name, of_split in good.items():
+        selection = probes.cap([fact for _, fact in of_split], seed, probes.CAPS)
+        for reason, number in selection.dropped.items():
+            counts.drop(reason, number)
+        places[name] = [of_split[position][0] for position in selection.kept]
+    return places
 
 
 # Why a single unchanged fact is not invariant, or null.
@@ -279,6 +256,11 @@ CREATE OR REPLACE TEMP TABLE candidates AS
     SELECT * FROM candidates SEMI JOIN (SELECT s, p, o, all_objects FROM earlier WHERE {_VARIES} IS NULL)
     USING (s, p, o, all_objects);
 """
+# Facts of one subject and relation have the same draw, and the same turn.
+_TURNS = """
+CREATE OR REPLACE TEMP TABLE candidates AS
+    SELECT *, dense_rank() OVER (PARTITION BY p ORDER BY draw, s) AS turn FROM candidates
+"""
 
 
 def _unchanged(
@@ -299,18 +281,21 @@ def _unchanged(
         for reason, number in reasons:
             counts.read += number
             if reason is not None:
-                counts.dropped[reason] = number
+                counts.drop(reason, number)
         run_script(db, _CANDIDATES, values)
-        left = _size(db)
-        run_script(db, _MOVED, values)
-        left = _count_lost(left, _size(db), "changed_in_an_interval", counts)
+        _narrow(db, _MOVED, "changed_in_an_interval", counts)
         for facts in chain[:-1]:
             _create_view(db, "earlier", facts.files("unchanged"))
-            run_script(db, _STAYS, values)
-        _count_lost(left, _size(db), "not_unchanged_in_every_interval", counts)
+            _narrow(db, _STAYS, "not_unchanged_in_every_interval", counts)
         db.execute(_SHARED_LABELS)
-        kept = _drawn(db, wording, counts)
-        yield from _finished(db, kept, wording, seed, counts)
+        yield from _finished(db, _drawn(db, wording, counts), wording, seed, counts)
+
+
+def _narrow(db: duckdb.DuckDBPyConnection, script: str, reason: str, counts: Counts) -> None:
+    """Run a script that removes candidates, and count them."""
+    before = _size(db)
+    run_script(db, script, {})
+    counts.drop(reason, before - _size(db))
 
 
 def _size(db: duckdb.DuckDBPyConnection) -> int:
@@ -318,51 +303,31 @@ def _size(db: duckdb.DuckDBPyConnection) -> int:
     return int(size)
 
 
-def _count_lost(before: int, now: int, reason: str, counts: Counts) -> int:
-    if before > now:
-        counts.dropped[reason] = counts.dropped.get(reason, 0) + before - now
-    return now
-
-
 def _drawn(db: duckdb.DuckDBPyConnection, wording: Wording, counts: Counts) -> list[_Place]:
     """Return the places of up to PER_RELATION facts of each relation, in the order of their draws.
 
-    Draws are uniform over 64 bits, so a tenth of their range has about a tenth of the facts. The loop reads larger and
-    larger parts of the range until it has enough facts.
+    Larger and larger parts are read until there are enough facts: some relations have millions.
     """
-    sizes = dict(db.execute("SELECT p, count(*) FROM candidates GROUP BY p").fetchall())
+    db.execute(_TURNS)
+    turns = db.execute("SELECT p, max(turn) FROM candidates GROUP BY p").fetchall()
     of_relation: Counter[int] = Counter()
-    checked: Counter[int] = Counter()
-    done = dict.fromkeys(sizes, -1)  # the last draw that was read
     kept: list[_Place] = []
-    wanted = 2 * PER_RELATION
-
-    def with_room(rows: Iterable[Row]) -> Iterator[Row]:
-        for row in rows:
-            if of_relation[row["p"]] < PER_RELATION:
-                checked[row["p"]] += 1
-                yield row
-
-    while parts := {
-        p: (done[p] + 1, min(1 << 64, -(-(wanted << 64) // size)) - 1)
-        for p, size in sizes.items()
-        if of_relation[p] < PER_RELATION and done[p] < (1 << 64) - 1
-    }:
-        db.execute("CREATE OR REPLACE TEMP TABLE part (p BIGINT, low UBIGINT, high UBIGINT)")
-        db.executemany("INSERT INTO part VALUES (?, ?, ?)", [(p, low, high) for p, (low, high) in parts.items()])
-        rows = _candidates(
-            db, "c.p, c.draw, c.s, statement_id, c.o", "JOIN part ON part.p = c.p AND c.draw BETWEEN low AND high"
-        )
-        for row, reason in _checked(with_room(rows), "invariantlama", wording, counts):
+    left = _size(db)
+    first, last = 1, 2 * PER_RELATION
+    while wanting := [p for p, turn in turns if turn >= first and of_relation[p] < PER_RELATION]:
+        part = f"WHERE c.turn BETWEEN {first} AND {last} AND c.p IN ({', '.join(map(str, wanting))})"
+        rows = _candidates(db, "c.p, c.turn, statement_id, c.o", part)
+        for row, reason in _checked(rows, "invariantlama", wording, counts):
+            if of_relation[row["p"]] == PER_RELATION:
+                continue
+            left -= 1
             if reason is None:
                 of_relation[row["p"]] += 1
                 kept.append(_place(row))
             else:
                 counts.drop(reason)
-        done |= {p: high for p, (_, high) in parts.items()}
-        wanted *= 4
-    if over := sum(sizes.values()) - checked.total():
-        counts.dropped[f"over_{PER_RELATION}_of_the_relation"] = over
+        first, last = last + 1, 4 * last
+    counts.drop(f"over_{PER_RELATION}_of_the_relation", left)
     return kept
 
 
@@ -375,16 +340,16 @@ def _create_view(db: duckdb.DuckDBPyConnection, view: str, files: list[Path]) ->
 
 
 def _candidates(
-    db: duckdb.DuckDBPyConnection, order: str, part: str = "", columns: Sequence[str] = _CHECKED
+    db: duckdb.DuckDBPyConnection, order: str, where: str = "", columns: Sequence[str] = _CHECKED
 ) -> Iterator[Row]:
-    """Yield the candidates, or a part of them, in an order."""
+    """Yield the candidates, or some of them, in an order."""
     selected = ", ".join(f"f.{name}" for name in columns)
     places = ", ".join(f"c.{name.strip()}" for name in _PLACE.split(","))
     return _rows(
         db,
         f"SELECT {selected}, {places}, c.s, c.p, c.o, shared.label IS NOT NULL AS ambiguous "
-        f"FROM candidates c {part} JOIN asked f USING ({_PLACE}) "
-        f"LEFT JOIN shared_labels shared ON shared.p = c.p AND shared.label = c.label ORDER BY {order}",
+        f"FROM candidates c JOIN asked f USING ({_PLACE}) "
+        f"LEFT JOIN shared_labels shared ON shared.p = c.p AND shared.label = c.label {where} ORDER BY {order}",
     )
 
 

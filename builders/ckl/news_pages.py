@@ -25,8 +25,9 @@ from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders import streams
 from temporalwiki.builders.ckl import html_page, json_lines
-from temporalwiki.builders.ckl.corpus_index import is_text
 from temporalwiki.builders.ckl.html_page import LARGEST, Extractor, NewsPage, Response
+from temporalwiki.builders.ckl.input_files import input_files
+from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.parquet import ParquetWriter, rows_at_once
 from temporalwiki.builders.stages import Report, run_stage, total
@@ -83,7 +84,7 @@ def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
     html_page.check_installed()
     files, ignored = find_files(paths)
     tasks = _plan(files)
-    libraries = {name: version for name in html_page.LIBRARIES if (version := _version(name))}
+    libraries = {name: importlib.metadata.version(name) for name in html_page.LIBRARIES}
     # by time instead of content: WARC files may have hundreds of gigabytes
     stats = [(name, file.stat().st_size, file.stat().st_mtime_ns) for name, file in files]
     key = fingerprint(VERSION, html_page.VERSION, libraries, stats, [replace(task, files=()) for task in tasks])
@@ -102,34 +103,13 @@ def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
     )
 
 
-def _version(library: str) -> str | None:
-    try:
-        return importlib.metadata.version(library)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def find_files(paths: list[Path]) -> tuple[list[tuple[str, Path]], list[str]]:
     """Return the files to read with their names, in order, and the names of other files in the folders.
 
     Names have no folders, so the result does not depend on where the files are. Raises InputError if nothing is left.
     """
-    found: set[Path] = set()
-    others: set[Path] = set()
-    for path in paths:
-        if path.is_dir():
-            for file in (inner for inner in path.rglob("*") if inner.is_file()):
-                if not any(part.startswith(".") for part in file.relative_to(path).parts):
-                    (found if _kind(file) else others).add(file.resolve())
-        elif not path.exists():
-            raise InputError(f"{path}: no such file or folder")
-        elif _kind(path) is None:
-            raise InputError(f"{path}: not a file of news ({', '.join(f'.{end}' for end in _KINDS)})")
-        else:
-            found.add(path.resolve())
-    if not found:
-        given = ", ".join(map(str, paths)) or "no path"
-        raise InputError(f"{given}: no files of news ({', '.join(f'.{end}' for end in _KINDS)})")
+    kind = f"news ({', '.join(f'.{end}' for end in _KINDS)})"
+    found, others = input_files(paths, lambda file: _kind(file) is not None, kind)
     return sorted((file.name, file) for file in found), sorted(file.name for file in others)
 
 
@@ -365,38 +345,23 @@ def _records(file: Path) -> Iterator[NewsPage | str]:
         yield f"larger than {LARGEST >> 20} MB" if line is None else _record(line, f"{file}, line {number}")
 
 
-def _table(file: Path) -> Iterator[NewsPage | str]:
-    columns = ["url", "title", "text", "published"]
+def _table(file: Path) -> Iterator[NewsPage]:
     try:
         with pq.ParquetFile(file) as table:
-            schema = table.schema_arrow
-    except (pa.ArrowException, OSError) as error:
-        raise InputError(f"{file}: not a Parquet file ({' '.join(str(error).split())[:100]})") from None
-    if missing := [name for name in columns if name not in schema.names]:
-        raise InputError(
-            f"{file}: no column {missing[0]}; news needs {', '.join(columns)}, and this file has "
-            f"{in_one_line(', '.join(schema.names)) or 'none'}"
-        )
-    for name in columns:
-        kind = schema.field(name).type
-        if not (pa.types.is_timestamp(kind) if name == "published" else is_text(kind)):
-            wanted = "a timestamp" if name == "published" else "text"
-            raise InputError(f"{file}: the column {name} is {in_one_line(kind)} instead of {wanted}")
-    # as numbers: a file may have years and zones that Python's datetime does not have
-    a_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[schema.field("published").type.unit]
-    try:
-        with pq.ParquetFile(file) as table:
-            for batch in table.iter_batches(rows_at_once(file, 64), columns=columns):
+            if not table.schema_arrow.equals(SCHEMAS["news"]):
+                names = in_one_line(", ".join(table.schema_arrow.names)) or "none"
+                raise InputError(f"{file}: not written by recentnews, whose columns these are not: {names[:200]}")
+            for batch in table.iter_batches(rows_at_once(file, 64)):
+                # as numbers: a file may have years that Python's datetime does not have
                 moments = batch.column("published").cast(pa.int64()).to_pylist()
-                texts = batch.select(columns[:-1]).to_pylist()
-                for row, moment in zip(texts, moments, strict=True):
+                for row, moment in zip(batch.drop_columns(["published"]).to_pylist(), moments, strict=True):
                     url = row["url"] or ""
                     yield NewsPage(
                         url=url if _FILE_ADDRESS.fullmatch(url) else html_page.web_address(url),
                         title=html_page.clean_line(row["title"] or "") or None,
                         text=html_page.clean_text(row["text"] or "") or None,
-                        published=None if moment is None else html_page.in_our_time(moment // a_second),
+                        published=None if moment is None else html_page.in_our_time(moment // 1000),
                         language=None,
                     )
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{file}: damaged: {' '.join(str(error).split())[:200]}; fetch it again") from None
+        raise InputError(f"{file}: not a whole Parquet file: {in_one_line(error)[:200]}; fetch it again") from None

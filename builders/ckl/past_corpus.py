@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl.config import Config, Counts, Row, unique_id
+from temporalwiki.builders.ckl.config import Config, Counts, Row
 from temporalwiki.builders.ckl.corpus_index import corpus_files, read_documents
 
 SMALL_SHARE = 0.1  # of the documents, as in recentnews-small
@@ -16,7 +16,8 @@ SMALL_SHARE = 0.1  # of the documents, as in recentnews-small
 def past_corpus(paths: Sequence[Path], seed: int = 0) -> list[Config]:
     """Return the configs ``wikipedia`` and ``wikipedia-small`` of a corpus, in the formats of ``build_index``.
 
-    The small one is a tenth of the documents, drawn by a hash of their ids. Raises InputError if files are missing,
+    A document keeps its address or id, also if others have the same: a corpus may have more than memory holds. The
+    small config is a tenth of the documents, drawn by a hash of their ids. Raises InputError if files are missing,
     and, when the rows are read, if a file is damaged.
     """
     files = corpus_files(paths)
@@ -40,7 +41,6 @@ def past_corpus(paths: Sequence[Path], seed: int = 0) -> list[Config]:
 
 
 def _rows(files: Sequence[Path], share: float, seed: int, counts: Counts) -> Iterator[Row]:
-    ids: dict[str, int] = {}
     for file in files:
         for id, title, text in read_documents(file):
             counts.read += 1
@@ -54,7 +54,7 @@ def _rows(files: Sequence[Path], share: float, seed: int, counts: Counts) -> Ite
             counts.kept += 1
             url = id if id.startswith(("https://", "http://")) else None
             yield {
-                "id": unique_id(id, ids),
+                "id": id,
                 "url": url,
                 "title": title or None,
                 "text": text.strip(),

@@ -73,19 +73,18 @@ def _prompt(item: Passage, model: TextModel) -> str:
             return f"generate question: {marked}" if mark == "<hl>" else marked
     if model.encoder_decoder:
         return f"answer: {answer} context: {sentence}"
-    before = f"Text: {' '.join(item.context[-_CONTEXT:].split())}\n" if item.context else ""
+    before = f"Text: {' '.join(item.context[-_CONTEXT:].split())}\n\n" if item.context else ""
     return (
-        f"Write one question that is answered by {answer!r} according to the sentence below. The question must be "
-        "understandable without the sentence, be in its language, and must not contain the answer.\n"
-        f"{before}Sentence: {sentence}\nQuestion:"
+        f"{before}Write one question that is answered by {answer!r} according to the sentence below. The question "
+        "must be understandable without the sentence, be in its language, and must not contain the answer.\n"
+        f"Sentence: {sentence}\nQuestion:"
     )
 
 
 def _question(text: str | None) -> str | None:
     if not text or "?" not in text:
         return None
-    found = text[: text.index("?") + 1].strip()
-    return found.removeprefix("question:").removeprefix("Question:").strip() or None
+    return text[: text.index("?") + 1].removeprefix("question:").strip()
 
 
 def are_answered(passages: Sequence[Passage], asked: Sequence[str], model: TextModel) -> list[bool]:

@@ -6,20 +6,18 @@ filtered by language and date. The small version is a tenth of them; two phases 
 
 from __future__ import annotations
 
-import datetime
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, date, datetime
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.options import option
-from temporalwiki.builders.ckl import salient_spans
 from temporalwiki.builders.ckl.config import Config, Counts, Row
 from temporalwiki.builders.ckl.near_duplicates import near_duplicates
 from temporalwiki.builders.ckl.news_pages import ARTICLES, Extracted, extract
@@ -39,28 +37,17 @@ class NewsOptions:
     since: str | None = option(None, "first day, as 2020-05-01")
     until: str | None = option(None, "last day")
     least_words: int = option(50, "words of the shortest article")
-    near_duplicates: float = option(
-        0.8, "least Jaccard similarity of word 5-grams that makes an article a near duplicate"
-    )
     small_share: float = option(0.1, "share of the articles in the small news")
     phase_two: str = option("2020-11-01", "first day of the second phase of the small news")
     seed: int = option(0, "seed of the draw")
-    spans: str | None = option(
-        None, "mask salient spans, which are found by rules, or by a spaCy pipeline (name or folder)"
-    )
-    mask_rate: float = option(0.15, "share of a text to mask")
 
     def __post_init__(self) -> None:
         for name in ("since", "until", "phase_two"):
             _seconds(name, getattr(self, name))
         if self.since and self.until and self.since > self.until:
             raise UsageError(f"news since {self.since} until {self.until}: the first day is after the last")
-        if not 0.3 <= self.near_duplicates <= 0.99:
-            raise UsageError(f"the similarity of near duplicates must be from 0.3 to 0.99, not {self.near_duplicates}")
         if not 0 < self.small_share <= 1:
             raise UsageError(f"the share of the small news must be above 0 and at most 1, not {self.small_share}")
-        if not 0 < self.mask_rate < 1:
-            raise UsageError(f"the share to mask must be between 0 and 1, not {self.mask_rate}")
         if len(self.language) != 2 or not self.language.islower():
             raise UsageError(f"{self.language!r} is not a language; give two letters, such as en")
 
@@ -70,12 +57,12 @@ def _seconds(name: str, day: str | None) -> int | None:
     if day is None:
         return None
     try:
-        date = datetime.datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=datetime.UTC)
-        if date.strftime("%Y-%m-%d") != day:
+        moment = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC)
+        if moment.strftime("%Y-%m-%d") != day:
             raise ValueError
     except ValueError:
         raise UsageError(f"{name.replace('_', ' ')} {day!r}: not a day such as 2020-11-01") from None
-    return int(date.timestamp())
+    return int(moment.timestamp())
 
 
 @dataclass(frozen=True)
@@ -83,7 +70,6 @@ class News:
     """The articles that passed the filters, in order of time, and the counts of pages."""
 
     file: Path
-    kept: int
     pages: Extracted
     dropped: dict[str, int]  # pages by reason, in all steps
 
@@ -95,52 +81,28 @@ class News:
 def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1) -> list[Config]:
     """Return the configs recentnews, recentnews-small, recentnews-small-p1 and recentnews-small-p2.
 
-    The articles of the pages are kept in the folder ``work``. Raises InputError for files or a spaCy pipeline that
-    cannot be used, UsageError for invalid options.
+    The articles of the pages are kept in the folder ``work``. Raises InputError for files that cannot be used.
     """
-    find = None if options.spans is None else salient_spans.finder(options.spans)
     news = find_news(paths, options, work, jobs)
-    two = _seconds("phase_two", options.phase_two) or 0
-
-    def drawn(row: Row) -> str | None:
-        draw = blake2b(row["url"].encode(), digest_size=8, key=str(options.seed).encode()).digest()
-        return None if int.from_bytes(draw, "little") < options.small_share * 2**64 else "not drawn"
-
-    def first(row: Row) -> str | None:
-        return drawn(row) or (None if row["published"].timestamp() < two else "published in phase two")
-
-    def second(row: Row) -> str | None:
-        return drawn(row) or (None if row["published"].timestamp() >= two else "published in phase one")
-
-    share = f"{options.small_share:.0%}"
-    whole = (lambda _row: None, "one article of a news site")
-    parts: dict[str, tuple[Callable[[Row], str | None], str]] = {
-        "": whole,
-        "-small": (drawn, f"one article of {share} of recentnews"),
-        "-small-p1": (first, f"one article of recentnews-small from before {options.phase_two}"),
-        "-small-p2": (second, f"one article of recentnews-small from {options.phase_two} on"),
+    about = {
+        "recentnews": "one article of a news site",
+        "recentnews-small": f"one article of {options.small_share:.0%} of recentnews",
+        "recentnews-small-p1": f"one article of recentnews-small from before {options.phase_two}",
+        "recentnews-small-p2": f"one article of recentnews-small from {options.phase_two} on",
     }
-    decided: dict[str, Any] = asdict(options) | {"libraries": news.pages.libraries}
-    if find is not None and options.spans is not None:
-        decided |= {"spans": Path(options.spans).name, "spans_found_by": find.key}
     configs = []
-    for name, (left_out, about) in parts.items():
+    for name in about:
         counts = Counts()
-        rows = _chosen(news, left_out, counts)
-        masked = find is not None
-        if find is not None:
-            about = about.replace("one article", "a window of one article, salient spans masked,", 1)
-            rows = _masked(rows, find, options, counts)
         configs.append(
             Config(
-                name=f"recentnews{name}",
-                kind="masked-news" if masked else "news",
-                splits={"train": rows},
-                about=about,
+                name=name,
+                kind="news",
+                splits={"train": _chosen(news, name, options, counts)},
+                about=about[name],
                 licences=("other",),
                 source="News pages, read with trafilatura; the texts belong to their publishers.",
                 inputs=news.pages.inputs,
-                options=decided,
+                options=asdict(options) | {"libraries": news.pages.libraries},
                 counts=counts,
                 language=options.language,
                 warnings=_warnings(news),
@@ -166,11 +128,10 @@ def find_news(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1
             dropped = _filter(pages, options, folder)
             write_json(report, dropped)
     dropped = read_json(report, dict[str, int], "the counts of news; remove its folder")
-    kept = pages.read - sum(dropped.values())
-    return News(folder / "articles.parquet", kept, pages, dropped)
+    return News(folder / "articles.parquet", pages, dropped)
 
 
-_FILTERS = ("language", "since", "until", "least_words", "near_duplicates")
+_FILTERS = ("language", "since", "until", "least_words")
 
 
 def _filter(pages: Extracted, options: NewsOptions, folder: Path) -> dict[str, int]:
@@ -179,7 +140,7 @@ def _filter(pages: Extracted, options: NewsOptions, folder: Path) -> dict[str, i
     schema = SCHEMAS["news"]
     with (
         database(folder, _MEMORY) as db,
-        near_duplicates(folder, options.near_duplicates) as texts,
+        near_duplicates(folder) as texts,
         ParquetWriter(folder / "articles.parquet", schema, rows=20_000) as out,
     ):
         columns = ", ".join(f'"{name}"' for name in ARTICLES.names)
@@ -196,7 +157,7 @@ def _filter(pages: Extracted, options: NewsOptions, folder: Path) -> dict[str, i
                     "url": row["url"],
                     "title": row["title"],
                     "text": row["text"],
-                    "published": datetime.datetime.fromtimestamp(row["published"], datetime.UTC),
+                    "published": datetime.fromtimestamp(row["published"], UTC),
                 }
                 out.write(article, size=len(row["text"]) + 200)
     return dict(sorted(dropped.items()))
@@ -216,33 +177,32 @@ def _unfit(row: Row, options: NewsOptions) -> str | None:
 # Rows
 
 
-def _chosen(news: News, left_out: Callable[[Row], str | None], counts: Counts) -> Iterator[Row]:
+def _chosen(news: News, name: str, options: NewsOptions, counts: Counts) -> Iterator[Row]:
     """Yield the rows of one config; its counts include the pages without an article."""
     counts.read = news.pages.read
     counts.dropped.update(news.dropped)
+    drawn_by = options.small_share, options.phase_two, options.seed
     for row in news.rows():
-        reason = left_out(row)
-        if reason:
+        if reason := reason_to_leave_out(name, row["url"], row["published"], *drawn_by):
             counts.drop(reason)
         else:
             counts.kept += 1
             yield row
 
 
-def _masked(rows: Iterator[Row], find: salient_spans.Find, options: NewsOptions, counts: Counts) -> Iterator[Row]:
-    """Yield masked windows of articles; ``counts`` counts windows, and its ``more`` counts articles."""
-    windows = Counts()
-    for row in rows:
-        made = salient_spans.masked(row["text"], find, options.mask_rate, options.seed)
-        for number, window in enumerate(made):
-            windows.read += 1
-            if isinstance(window, str):
-                windows.drop(window)
-            else:
-                windows.kept += 1
-                yield dict(row) | window._asdict() | {"id": f"{row['id']}-{number}"}
-    counts.more["articles"] = counts.as_json()
-    counts.read, counts.kept, counts.dropped = windows.read, windows.kept, windows.dropped
+def reason_to_leave_out(
+    name: str, url: str, published: datetime, small_share: float, phase_two: str, seed: int
+) -> str | None:
+    """Return why a config "...-small", "...-small-p1" or "...-small-p2" leaves out a page; None for other names."""
+    if "-small" not in name:
+        return None
+    draw = blake2b(url.encode("utf-8", "surrogatepass"), digest_size=8, key=b"%d" % seed).digest()
+    if int.from_bytes(draw, "little") >= small_share * 2**64:
+        return "not drawn"
+    second = published.astimezone(UTC).date() >= date.fromisoformat(phase_two)
+    if name.endswith("-p1") and second:
+        return "published in phase two"
+    return "published in phase one" if name.endswith("-p2") and not second else None
 
 
 def _warnings(news: News) -> list[str]:

@@ -1,33 +1,24 @@
-"""Salient spans (names and dates): find them in a text, and mask some of them.
+"""Salient spans, the names and dates of a text (Guu et al. 2020), by rules or a spaCy pipeline.
 
-As in CKL, after Guu et al. 2020: the input "<extra_id_0> is the capital of <extra_id_1>." has the output
-"<extra_id_0> Paris <extra_id_1> France <extra_id_2>". The texts here are for users with their own tokenizer; training
-of T5 masks tokens (methods/salient_spans.py).
+Training of T5 masks them (methods/salient_spans.py), and the news-based configs of CKL ask about them.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 import regex
 
 from temporalwiki.base.errors import InputError, in_one_line
-from temporalwiki.builders.ckl.templates import ANY_SENTINEL
 
 RULES = "rules"
 VERSION = 1  # of the rules; kept windows of other versions are not used
 
-WORDS = 250  # in a window: about the 350 tokens of T5 that CKL trains on
-SENTINELS = 100  # that T5 has
-
-Ints = np.ndarray[Any, np.dtype[Any]]
 Span = tuple[int, int]  # start and end in a text, in characters
 
 # Sentences
@@ -288,136 +279,3 @@ Find = Rules | Pipeline
 def finder(spans: str = RULES) -> Find:
     """Return the rules or a spaCy pipeline, by name or folder; raise InputError if that pipeline is not installed."""
     return Rules() if spans == RULES else Pipeline(spans)
-
-
-# Windows
-
-
-def token_ranges(spans: Sequence[Span], offsets: Ints) -> list[Span]:
-    """Return the tokens [from, up to) that each span touches; spans that share a token become one."""
-    if not len(offsets) or not len(spans):
-        return []
-    # pieces of one word may have the same offsets, and may be empty
-    begins, ends = offsets[:, 0], np.maximum(offsets[:, 1], offsets[:, 0] + 1)
-    wanted = np.asarray(spans, np.int64)
-    first = np.searchsorted(np.maximum.accumulate(ends), wanted[:, 0], side="right")
-    last = np.searchsorted(np.maximum.accumulate(begins), wanted[:, 1], side="left")
-    ranges: list[Span] = []
-    for a, b in zip(first.tolist(), last.tolist(), strict=True):
-        if a >= b:  # the span has no tokens
-            continue
-        if ranges and a < ranges[-1][1]:
-            ranges[-1] = (ranges[-1][0], max(b, ranges[-1][1]))
-        else:
-            ranges.append((a, b))
-    return ranges
-
-
-def windows(text: str, offsets: Ints, ranges: Sequence[Span], longest: int) -> Iterator[Span]:
-    """Cut all tokens of an article into windows [from, up to) of at most ``longest`` tokens.
-
-    A window ends with a sentence if one ends in its second half, and otherwise with a word. It ends inside one of
-    ``ranges`` only if there is no other place.
-    """
-    tokens = len(offsets)
-    begins = offsets[:, 0]
-    sentences = np.unique(np.searchsorted(begins, sentence_starts(text), side="left")).tolist()
-    whole = np.ones(tokens + 1, bool)  # whether a cut before a token splits no range
-    for a, b in ranges:
-        whole[a + 1 : b] = False
-
-    def word(token: int) -> bool:
-        at = int(begins[token])
-        return at > begins[token - 1] and (text[at].isspace() or text[at - 1].isspace())
-
-    start = 0
-    while tokens - start > longest:
-        limit = start + longest
-        last = bisect_right(sentences, limit) - 1
-        while last >= 0 and sentences[last] > start + longest // 2 and not whole[sentences[last]]:
-            last -= 1
-        if last >= 0 and sentences[last] > start + longest // 2:
-            cut = sentences[last]
-        else:
-            words = [token for token in range(limit, start, -1) if word(token)]
-            cut = next((token for token in words if whole[token]), words[0] if words else limit)
-        yield start, cut
-        start = cut
-    if start < tokens:
-        yield start, tokens
-
-
-def choose(ranges: Sequence[Span], wanted: float, most: int, draw: bytes) -> list[Span]:
-    """Return at most ``most`` ranges with about ``wanted`` tokens in all. Adjacent ranges are joined.
-
-    A hash of each range's position, with the key ``draw``, decides which ranges are taken.
-    """
-    order = sorted(ranges, key=lambda tokens: hashlib.blake2b(b"%d" % tokens[0], digest_size=8, key=draw).digest())
-    chosen: list[Span] = []
-    masked = 0
-    for tokens in order[:most]:
-        more = masked + tokens[1] - tokens[0]
-        if chosen and abs(more - wanted) > abs(masked - wanted):
-            break
-        chosen.append(tokens)
-        masked = more
-    joined: list[Span] = []
-    for a, b in sorted(chosen):
-        if joined and joined[-1][1] == a:
-            joined[-1] = (joined[-1][0], b)
-        else:
-            joined.append((a, b))
-    return joined
-
-
-# Texts
-
-_PRINTED = regex.compile(r"\S+")
-
-
-class MaskedWindow(NamedTuple):
-    """A window of a text, and the input and output of an encoder-decoder model."""
-
-    text: str
-    input: str
-    output: str
-
-
-def masked(
-    text: str, find: Find, rate: float = 0.15, seed: int = 0, longest: int = WORDS
-) -> Iterator[MaskedWindow | str]:
-    """Yield windows of at most ``longest`` words, with about ``rate`` of their characters masked in salient spans.
-
-    A window that cannot be masked is yielded as the reason: "no span", "no context" (only spans), or "writes a
-    sentinel" (the text itself has one, which tokenizers cannot tell from ours). The masked spans, 1 to 99, depend only
-    on the text and the seed.
-    """
-    words = np.array([match.span() for match in _PRINTED.finditer(text)], np.int64).reshape(-1, 2)
-    spans = find(text)
-    draw = hashlib.blake2b(text.encode(), digest_size=16, key=str(seed).encode()).digest()
-    for first, last in windows(text, words, token_ranges(spans, words), longest):
-        start, end = int(words[first, 0]), int(words[last - 1, 1])
-        inside = [span for span in spans if start <= span[0] and span[1] <= end]
-        chosen = choose(inside, rate * (end - start), SENTINELS - 1, draw)
-        left = _without(text[start:end], [(a - start, b - start) for a, b in chosen])
-        if ANY_SENTINEL.search(text, start, end):
-            yield "writes a sentinel"
-        elif not chosen:
-            yield "no span"
-        elif not any(map(str.isalnum, "".join(left))):
-            yield "no context"
-        else:
-            outputs = [f"<extra_id_{number}> {text[a:b]} " for number, (a, b) in enumerate(chosen)]
-            sentinels = [f"<extra_id_{number}>" for number in range(len(chosen))]
-            yield MaskedWindow(
-                text[start:end],
-                left[0] + "".join(map(str.__add__, sentinels, left[1:])),
-                "".join(outputs) + f"<extra_id_{len(chosen)}>",
-            )
-
-
-def _without(text: str, spans: Sequence[Span]) -> list[str]:
-    """Return the parts of a text before, between and after spans."""
-    ends = [0, *(end for _start, end in spans)]
-    starts = [*(start for start, _end in spans), len(text)]
-    return [text[end:start] for end, start in zip(ends, starts, strict=True)]

@@ -8,6 +8,7 @@ from typing import Protocol
 from temporalwiki.base.errors import UsageError
 
 RULES = "rules"  # the name of the judge and of the finder of spans that use no model
+# licences and sizes from memory: nobody has checked them against the Hub
 WRITER = "Qwen/Qwen2.5-7B-Instruct"  # Apache 2.0, 7.6 billion parameters, 15 GB of weights
 READER = "microsoft/Phi-3.5-mini-instruct"  # MIT, 3.8 billion, 8 GB; of another family than the writer
 

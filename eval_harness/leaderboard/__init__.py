@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one, sweep, whole_file
 from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.eval_harness.leaderboard.cutoffs import read_cutoffs
-from temporalwiki.eval_harness.leaderboard.figures import FIGURES, write_figures
+from temporalwiki.eval_harness.leaderboard.figures import FIGURES, Plot, write_figures
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import TITLE, write_page
 from temporalwiki.eval_harness.leaderboard.rows import Row, is_leaderboard, rows, write_parquet
@@ -23,8 +23,8 @@ from temporalwiki.eval_harness.results import Result
 from temporalwiki.methods.training_data import config_names
 
 _PARQUET = "results.parquet"
-# from a title, results and rows of the leaderboard to the text of a card
-Card = Callable[[str, Sequence[Result], Sequence[Row]], str]
+# from a title, and the leaderboard's results, rows and figures, to the text of a card
+Card = Callable[[str, Sequence[Result], Sequence[Row], Mapping[str, Plot]], str]
 
 
 def write_leaderboard(
@@ -62,7 +62,7 @@ def write_leaderboard(
         shown = _with_years(found, [manifest.name for manifest in built])
         figures = write_figures(shown, out / "figures", data, cutoffs)
         with whole_file(out / "README.md") as part:
-            part.write_text(card(TITLE, results, found), encoding="utf-8", newline="\n")
+            part.write_text(card(TITLE, results, found, figures), encoding="utf-8", newline="\n")
         page = write_page(
             shown,
             figures,

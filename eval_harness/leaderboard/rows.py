@@ -23,6 +23,7 @@ from temporalwiki.base.options import element
 from temporalwiki.base.terminal import in_line
 from temporalwiki.builders.manifests import Parameters
 from temporalwiki.builders.parquet import read_table
+from temporalwiki.eval_harness.completions_model import SERVER
 from temporalwiki.eval_harness.interface_model import PRECISION
 from temporalwiki.eval_harness.measures import Columns, Composition, composition, earned, higher_is_better, is_change
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
@@ -150,8 +151,9 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
     test, _, measure = scored.score.rpartition("/")
     name, method, parameters = model.name, model.method, model.parameters or Parameters()
     read = result.manifest.data.retrieved
+    label = (model.label or method or _last(name)) + (" on a server" if model.precision == SERVER else "")
     row = Row(
-        label=model.marked((model.label or method or _last(name)) + (f", with {read}" if read else "")),
+        label=model.marked(label + (f", with {read}" if read else "")),
         month=month,
         method=method,
         base=model.base or ("" if method else _last(name)),

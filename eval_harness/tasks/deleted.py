@@ -34,6 +34,7 @@ class Deleted(Task):
     splits: ClassVar[tuple[str, ...]] = ("deleted", "unchanged")
     compared: ClassVar[tuple[str, ...]] = ("unchanged",)
     start: ClassVar[str] = "used"
+    served: ClassVar[bool] = True
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Score the deleted facts, and the unchanged ones for comparison."""

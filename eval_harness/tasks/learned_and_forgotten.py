@@ -38,6 +38,7 @@ class LearnedAndForgotten(Task):
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
     compared: ClassVar[tuple[str, ...]] = ("unchanged",)
     start: ClassVar[str] = "needed"
+    served: ClassVar[bool] = True
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Score all facts with both models."""

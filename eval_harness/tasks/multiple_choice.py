@@ -45,6 +45,7 @@ class MultipleChoice(Task):
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "previous_objects")
     query: ClassVar[tuple[str, ...]] = COLUMNS[:2]
     splits: ClassVar[tuple[str, ...]] = ("changed",)
+    served: ClassVar[bool] = True
 
     def run(self, model: CachedModel, rows: Rows) -> Outcome:
         """Score each choice of every changed fact that has a wrong one."""

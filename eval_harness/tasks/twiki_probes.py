@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from temporalwiki.base.options import option
 from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.completions_model import CompletionsModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.interface_model import MEASURES as asked_measures
 from temporalwiki.eval_harness.interface_model import InterfaceModel, question_about, read_replies
@@ -48,6 +49,7 @@ class TwikiProbes(Task):
     query: ClassVar[tuple[str, ...]] = COLUMNS[:2]
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
     asks: ClassVar[bool] = True
+    served: ClassVar[bool] = True
 
     answers: bool = option(True, "generate answers for EM and F1")
     light_tuning: bool = option(True, "also score the model after light-tuning, if there are facts for it")
@@ -63,7 +65,7 @@ class TwikiProbes(Task):
         """Return the config with the facts for light-tuning."""
         return {_FACTS: config.replace("probes-", "lighttuning-", 1)} if self.light_tuning else {}
 
-    def run(self, model: CachedModel | InterfaceModel | LoggedModel, rows: Rows) -> Outcome:
+    def run(self, model: CachedModel | CompletionsModel | InterfaceModel | LoggedModel, rows: Rows) -> Outcome:
         """Score the probes zero-shot, then with a light-tuned copy of the model."""
         excluded: Counter[str] = Counter()
         probes = {split: complete(rows.get(split, []), split, excluded) for split in self.splits}
@@ -73,13 +75,14 @@ class TwikiProbes(Task):
             items = model.items(probes, excluded)
         else:
             items = self._measure(model, probes, "", excluded)
-        if self.light_tuning and isinstance(model, CachedModel):
+        if self.light_tuning and isinstance(model, CachedModel | CompletionsModel):
             facts = _unprobed(rows, probes, excluded)
-            if facts and not model.encoder_decoder:
+            if facts and isinstance(model, CachedModel) and not model.encoder_decoder:
                 with model.light_tuned(facts) as tuned:
                     items += self._measure(tuned, probes, f"{_STAGE}/", excluded)
             else:
-                why = "an encoder-decoder model is not light-tuned" if facts else "no facts to light-tune on"
+                kind = "an encoder-decoder model" if model.encoder_decoder else "a model on a server"
+                why = f"{kind} is not light-tuned" if facts else "no facts to light-tune on"
                 excluded[f"{_STAGE}: {why}"] = sum(map(len, probes.values()))
         tests: dict[str, list[list[Item]]] = {}
         for stage in ("", f"{_STAGE}/"):
@@ -101,10 +104,14 @@ class TwikiProbes(Task):
         return items
 
     def _measure(
-        self, model: CachedModel, probes: Mapping[str, Sequence[Row]], stage: str, excluded: Counter[str]
+        self,
+        model: CachedModel | CompletionsModel,
+        probes: Mapping[str, Sequence[Row]],
+        stage: str,
+        excluded: Counter[str],
     ) -> list[Item]:
         items: list[Item] = []
-        first = reading(model)
+        first = reading(cast(CachedModel, model))  # on a server, rows have no passages
         for split, rows in probes.items():
             test = stage + split
             prompts = [prompt_of(row) for row in rows]

@@ -94,18 +94,6 @@ def test_every_config_is_made_and_loads_by_its_name(sources: Path, run: Run, tmp
     assert {moment.year for moment in by_date} == {2020}
 
 
-def test_each_row_of_lama_that_is_left_out_is_written_with_its_rule(sources: Path, run: Run, tmp_path: Path) -> None:
-    status, out, _ = run("invariantlama", "--lama", sources / "lama", "--dropped", "out/dropped.jsonl")
-    rows = [json.loads(line) for line in (tmp_path / "out" / "dropped.jsonl").read_text("utf-8").splitlines()]
-    assert status == 0
-    assert {(row["rule"], row["subject"]) for row in rows} == {
-        ("object_in_subject", "Oslo Airport"),
-        ("object_not_capitalised", "Bo"),
-    }
-    assert len(rows) == 2 * 28
-    assert "rows read 84 = kept 28 + dropped 28 object_in_subject, 28 object_not_capitalised" in out
-
-
 def test_a_judge_decides_by_file(sources: Path, run: Run, tmp_path: Path, models: None) -> None:
     news, past = sources / "news.jsonl", sources / "past.jsonl"
     status, out, err = run("newlama", "--news", news, "--past", past, "--review", "review", "--judge", "rules")
@@ -117,7 +105,7 @@ def test_a_judge_decides_by_file(sources: Path, run: Run, tmp_path: Path, models
 def test_a_rerun_gives_the_same_bytes(sources: Path, run: Run, tmp_path: Path) -> None:
     made = []
     for _ in range(2):
-        assert run("recentnews", "--news", sources / "news.jsonl", "--spans", "rules")[0] == 0
+        assert run("recentnews", "--news", sources / "news.jsonl")[0] == 0
         assert run("newlama", "--probes", sources / "temporalwiki")[0] == 0
         made.append(contents(tmp_path / "ckl"))
         shutil.rmtree(tmp_path / "ckl")
@@ -156,7 +144,6 @@ WRONG: dict[str, tuple[list[str], str]] = {
     ),
     "no annotators": (["newlama", *REVIEW, "--least-annotators", "0"], "least_annotators must be at least 1"),
     "a seed of nothing": (["invariantlama", "--lama", "x", "--seed", "1"], "nothing else is drawn"),
-    "dropped facts": (["invariantlama", "--dropped", "d", "--probes", "x"], "--dropped writes rows of --lama"),
     "no jobs": (["recentnews", "--jobs", "0"], "--jobs must be at least 1"),
     "a share of nothing": (["recentnews", "--news", "x", "--small-share", "0"], "share of the small news"),
     "a share, options first": (

@@ -13,6 +13,7 @@ from an_interface import client
 from temporalwiki.builders.manifests import read_cutoff
 
 import tiny_models
+from a_completions_server import Completions
 from a_dataset import write_dataset
 from tiny_probes import forward_passes
 
@@ -92,6 +93,19 @@ def test_a_model_of_a_provider_is_asked(run: Run, there: Path, monkeypatch: pyte
     assert out.startswith("mockllm/model cannot tell")
     assert "3 requests" in err  # the towns of both months are the same
     assert json.loads((there / "cutoff" / "cutoff.json").read_text("utf-8"))["model"] == "mockllm/model"
+
+
+def test_a_model_on_a_server_gives_likelihoods(run: Run, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = "vllm-completions/ORG/model"
+    monkeypatch.setattr(
+        "temporalwiki.eval_harness.completions_model.CompletionsModel._opened",
+        lambda *_, **__: Completions().opened(name),
+    )
+    status, out, err = run("cutoff", name, "--data", "data")
+    assert status == 0
+    assert out.startswith(f"{name} cannot tell")
+    assert "11 requests" in err  # three towns with the new mayor and two old ones, and the trial
+    assert json.loads((there / "cutoff" / "cutoff.json").read_text("utf-8"))["evidence"] == {"facts": 6}
 
 
 WRONG = {

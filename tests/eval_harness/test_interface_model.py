@@ -15,10 +15,11 @@ from an_interface import client
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.after_cutoff import After
-from temporalwiki.eval_harness import interface_model
+from temporalwiki.eval_harness import provider_model
 from temporalwiki.eval_harness.cached_model import CachedModel
-from temporalwiki.eval_harness.interface_model import InterfaceModel, is_interface, question_about
+from temporalwiki.eval_harness.interface_model import InterfaceModel, question_about
 from temporalwiki.eval_harness.leaderboard.rows import rows as leaderboard_rows
+from temporalwiki.eval_harness.provider_model import is_interface
 from temporalwiki.eval_harness.results import table
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.stored_scores import StoredScores, open_scores
@@ -183,7 +184,7 @@ def test_a_start_model_is_refused(data: Path, tmp_path: Path) -> None:
 def test_what_was_answered_is_kept_and_the_run_goes_on(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(interface_model, "_AT_ONCE", 1)
+    monkeypatch.setattr(provider_model, "_AT_ONCE", 1)
     monkeypatch.setenv("SERVICE_API_KEY", KEY)
     asked: list[str] = []
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness import generation
+from temporalwiki.eval_harness import cached_model, generation, text_model
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.generation import Writer
 from temporalwiki.eval_harness.text_model import WritingModel, open_model
@@ -31,6 +33,53 @@ def test_same_alone_as_with_others(model: str, tmp_path: Path) -> None:
     alone = [answers(model, tmp_path / "alone", [prompt])[0] for prompt in PROMPTS]
     assert together == [*alone, *alone]
     assert any(together)
+
+
+@pytest.mark.parametrize("simple", [True, False])
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("\n Anna Weber", "Anna Weber"),
+        ("Anna  Weber : 3", "Anna Weber : 3"),
+        ("Here is the answer:\n\nAnna Weber", "Anna Weber"),
+        ("Answer:\nAnna Weber", "Anna Weber"),
+        ("Answer: Anna Weber", "Anna Weber"),
+        ("Answer:", None),
+    ],
+)
+def test_an_answer_is_a_line(
+    line: str, expected: str | None, simple: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that goes on after its answer is stopped at the end of the line."""
+    folder = str(tiny_models.save("llama", tmp_path / "llama"))
+    rest = "\nAnna Weber\nAnna" if expected else ""
+    said = tiny_models.tokenizer("llama")(line + rest)["input_ids"]
+    steps: list[int] = []
+
+    def dictated(self: Writer, logits: torch.Tensor) -> torch.Tensor:
+        steps.append(said[len(steps)])
+        return torch.nn.functional.one_hot(torch.full(logits.shape[:-1], steps[-1]), logits.shape[-1]).float()
+
+    monkeypatch.setattr(Writer, "_finite", dictated)
+    monkeypatch.setattr(Writer, "_simple", simple)
+    model = WritingModel(CachedModel(folder, tmp_path / "store"), "m")
+    assert model.answers(["Who?\nAnswer:"], "test", len(said)) == [expected]
+    written = tiny_models.tokenizer("llama").decode(steps)
+    assert written == (f"{line}\n" if simple and rest else line + rest)
+
+
+@pytest.mark.parametrize(("bytes_a_parameter", "expected"), [(8, torch.float32), (7, torch.bfloat16)])
+def test_a_large_model_on_a_gpu_is_in_bf16(
+    bytes_a_parameter: int, expected: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_models.save("llama", tmp_path / "llama")
+    parameters = sum(tensor.numel() for tensor in load_file(folder / "model.safetensors").values())
+    monkeypatch.setattr(text_model, "default_precision", lambda: "bf16")
+    monkeypatch.setattr(cached_model, "_memory", lambda _: parameters * bytes_a_parameter)
+    monkeypatch.setattr(text_model, "cache_folder", lambda: tmp_path / "scores")
+    model = open_model(str(folder))
+    model.answers(["Who?"], "test", 2)
+    assert model._model.loaded.model.dtype == expected
 
 
 def test_kept_answers_are_not_asked_again(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,13 @@ _CHUNKED = _record(
 )
 _NEWS = {"url": "https://n.example/b", "title": "T", "maintext": "A.", "date_publish": "2020-05-01", "language": "en"}
 _MAY = 1588300000
-_TABLE = {"url": ["https://n.example/b", "x"], "title": ["T", None], "text": ["A", "B"], "published": [_MAY, None]}
+_TABLE = {
+    "id": ["1", "2"],
+    "url": ["https://n.example/b", "x"],
+    "title": ["T", None],
+    "text": ["A", "B"],
+    "published": [_MAY, None],
+}
 # the first byte is the kind of file: w and z for WARC, j for lines, t for a table in JSON and p for one in Parquet
 SEEDS = (
     b"w" + _INFO + _PAGE + _GZIPPED + _CHUNKED,

@@ -63,7 +63,7 @@ def check(data: bytes) -> None:
     with contextlib.suppress(html_page._Unreadable):
         assert len(decoded(data[1:], response)) <= LARGEST, "more than a page may have"
     reply = html_page._reply(_read, data[1:], response)
-    assert (reply.page is None) != (reply.reason is None) and not reply.missing, f"neither page nor reason: {reply}"
+    assert (reply.page is None) != (reply.reason is None), f"neither page nor reason: {reply}"
     if reply.page is not None:
         _check(reply.page)
     text = data[1:].decode("utf-8", "replace")

@@ -477,7 +477,7 @@ def test_a_checkpoint_that_lies_here_asks_the_hub_for_nothing(
         (folder / name).unlink()
     missing = f"{folder}: its base model {base} is not on this machine"
     get = f"get it with `hf download ORG/base{f' --revision {at}' if at else ''}`"
-    for ask in (checkpoint.load_model, checkpoint.load_tokenizer, revision):
+    for ask in (checkpoint.load_model, checkpoint.load_tokenizer, checkpoint.count_parameters, revision):
         with pytest.raises(InputError, match=re.escape(missing)) as raised:
             ask(str(folder))
         assert get in str(raised.value)
@@ -485,6 +485,7 @@ def test_a_checkpoint_that_lies_here_asks_the_hub_for_nothing(
     checkpoint.load(base)
     before = len(hub.requests)
     assert checkpoint.load(str(folder)).tokenizer.get_vocab() and revision(str(folder)).endswith(f"+{commit}")
+    assert checkpoint.count_parameters(str(folder)) and checkpoint.stored_dtype(str(folder))
     assert len(hub.requests) == before
 
 

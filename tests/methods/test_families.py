@@ -108,10 +108,14 @@ def test_too_many_layers_are_refused_in_a_part_too(tmp_path: Path) -> None:
         checkpoint.load_model(str(folder))
 
 
-def test_a_model_without_attention_trains_without_a_count_of_flops(tmp_path: Path) -> None:
+def without_attention() -> Any:
     torch.manual_seed(0)
     sizes = {name: size for name, size in TEXT.items() if "heads" not in name}
-    start = saved(AutoModelForCausalLM.from_config(CONFIG_MAPPING["mamba"](**sizes)), tmp_path / "start")
+    return AutoModelForCausalLM.from_config(CONFIG_MAPPING["mamba"](**sizes))
+
+
+def test_a_model_without_attention_trains_without_a_count_of_flops(tmp_path: Path) -> None:
+    start = saved(without_attention(), tmp_path / "start")
     tiny_training.train(tiny_training.write(tmp_path), "diff", start, tmp_path / "out", "--max-steps", 2)
     (entry, _) = json.loads((tmp_path / "out" / "training.json").read_text("utf-8"))["log"]
     assert "tokens_per_second" in entry
@@ -121,6 +125,24 @@ def test_a_model_without_attention_trains_without_a_count_of_flops(tmp_path: Pat
 def mixture(**more: Any) -> MixtralForCausalLM:
     torch.manual_seed(0)
     return MixtralForCausalLM(MixtralConfig(**TEXT, num_local_experts=4, num_experts_per_tok=2, **more))
+
+
+@pytest.mark.parametrize("family", ["gemma3", "mamba", "mixtral"])
+def test_weights_in_bf16_learn_what_those_in_fp32_learn(family: str, tmp_path: Path) -> None:
+    made = {
+        "gemma3": lambda: composite("gemma3"),
+        "mamba": without_attention,
+        "mixtral": lambda: mixture(output_router_logits=True),
+    }[family]()
+    start, folder = saved(made.to(torch.bfloat16), tmp_path / "start"), tiny_training.write(tmp_path)
+    losses = []
+    for dtype in ("fp32", "bf16"):
+        words = ("--dtype", dtype, "--precision", "bf16", "--max-steps", 4)
+        tiny_training.train(folder, "diff", start, tmp_path / dtype, *words)
+        log = json.loads((tmp_path / dtype / "training.json").read_text("utf-8"))["log"]
+        losses.append([line["loss"] for line in log])
+    assert losses[1] == pytest.approx(losses[0], rel=5e-3)
+    assert losses[0][0] - min(losses[0]) > 0.1
 
 
 @pytest.mark.parametrize("wanted", [False, True])

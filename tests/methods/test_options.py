@@ -291,6 +291,8 @@ def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:
 def test_a_run_from_before_an_option_existed_is_the_same_run() -> None:
     assert "held_out" not in recorded(TrainOptions())
     assert recorded(TrainOptions(held_out=5))["held_out"] == 5
+    assert recorded(TrainOptions()).keys().isdisjoint({"dtype", "quantize"})
+    assert recorded(TrainOptions(dtype="bf16"))["dtype"] == "bf16"
     assert recorded(TrainOptions())["max_steps"] is None
     assert recorded(LoRA()) == {"rank": 4, "alpha": 32.0, "dropout": 0.0}
     assert recorded(LoRA(target=("q_proj",)))["target"] == ("q_proj",)

@@ -81,7 +81,7 @@ def test_a_hook_changes_the_weights_after_each_step(tmp_path: Path, monkeypatch:
 
 REFUSED = {
     "EWC with FSDP": ("FSDP", ("--method", "ewc"), "ewc: needs unsharded weights, which FSDP does not give"),
-    "LwF with DeepSpeed": ("DEEPSPEED", ("--method", "lwf"), "lwf: needs unsharded weights, which DeepSpeed"),
+    "DeepSpeed": ("DEEPSPEED", ("--method", "diff"), "DeepSpeed is not supported: shard with FSDP"),
     "Adafactor with FSDP": ("FSDP", ("--method", "diff", "--optimizer", "adafactor"), "the state of adafactor"),
 }
 

@@ -17,10 +17,13 @@ from typing import Any
 
 import pytest
 import torch
+from accelerate.commands.launch import _validate_launch_command, launch_command_parser
+from accelerate.utils.launch import prepare_multi_gpu_env
 from filelock import FileLock
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
+import temporalwiki
 from temporalwiki.commands import main
 
 from a_dataset import write_dataset
@@ -44,7 +47,11 @@ first = os.environ["RANK"] == "0"
 
 end, stop = Display.on_step_end, None
 def on_step_end(self, args, state, *more, **named):
+    global held
     end(self, args, state, *more, **named)
+    parameters = list(named["model"].parameters())
+    local = [p.to_local() if hasattr(p, "to_local") else p for p in parameters]
+    held = sum(p.numel() for p in local) / sum(p.numel() for p in parameters)
     if state.global_step == stop:
         raise Killed
 Display.on_step_end = on_step_end
@@ -52,7 +59,8 @@ train.draw = lambda log, title, path: path.touch()  # a plot takes longer than a
 gc.collect = lambda *_: 0  # and so does this
 
 for words, stop in json.load(open(sys.argv[1])):
-    said = sys.stderr = io.StringIO()
+    said, held = io.StringIO(), None  # held: the share of the parameters that is in this process
+    sys.stderr = said
     try:
         status = main(words)
     except Killed:
@@ -62,20 +70,10 @@ for words, stop in json.load(open(sys.argv[1])):
     sys.stderr = sys.__stderr__
     if first:
         with open(sys.argv[1] + ".said", "a") as file:
-            print(json.dumps([status, said.getvalue()]), file=file)
+            print(json.dumps([status, said.getvalue(), held]), file=file)
 """
 TIMEOUT = 240  # seconds; it takes 30 on two idle cores
-ENVIRONMENTS = {
-    "ddp": {"ACCELERATE_USE_CPU": "true"},
-    "fsdp": {  # what `accelerate launch --use_fsdp --fsdp_version 2` sets
-        "ACCELERATE_TORCH_DEVICE": "cpu",
-        "ACCELERATE_USE_FSDP": "true",
-        "FSDP_VERSION": "2",
-        "FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP",
-        "FSDP_RESHARD_AFTER_FORWARD": "true",
-        "FSDP_CPU_RAM_EFFICIENT_LOADING": "true",
-    },
-}
+RECIPE = Path(temporalwiki.__file__).parents[2] / "examples" / "fsdp.yaml"
 STEPS = ("--logging-steps", 1, "--sequence-length", 32, "--learning-rate", 1e-2)
 
 
@@ -103,17 +101,35 @@ def plain_t5(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) 
 
 
 @pytest.fixture(scope="module")
-def words(models: dict[str, Path], plain_t5: Path, data: Path) -> Callable[..., list[str]]:
+def in_bf16(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tiny Llama, stored in bf16."""
+    folder = tmp_path_factory.mktemp("bf16")
+    shutil.copytree(models["llama"], folder, dirs_exist_ok=True)
+    AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def words(models: dict[str, Path], plain_t5: Path, in_bf16: Path, data: Path) -> Callable[..., list[str]]:
     """Makes the words of a command; later ones count."""
 
     def make(method: str, kind: str, output: Path, *more: Any) -> list[str]:
-        model = {**models, "t5": plain_t5}[kind]
+        model = {**models, "t5": plain_t5, "llama in bf16": in_bf16}[kind]
         given = ("--method", method, "--model", model, "--data", data, "--config", "new", "--past", "past")
         batch = ("--batch-size", 4, "--micro-batch-size", 2)
         limit = () if "--epochs" in more else ("--max-steps", 4)
         return [str(word) for word in ("train", *given, *batch, *STEPS, *limit, *more, "--output", output)]
 
     return make
+
+
+def environment(how: str) -> dict[str, str]:
+    """Return what a launch sets: for FSDP, `accelerate launch --config_file examples/fsdp.yaml`."""
+    if how == "ddp":
+        return {"ACCELERATE_USE_CPU": "true"}
+    given = launch_command_parser().parse_args(["--config_file", str(RECIPE), "-m", "temporalwiki"])
+    arguments, *_ = _validate_launch_command(given)
+    return prepare_multi_gpu_env(arguments) | {"ACCELERATE_TORCH_DEVICE": "cpu"}
 
 
 def run_processes(words: list[str], environment: dict[str, str]) -> str:
@@ -185,6 +201,7 @@ DDP: Table = {
 }
 OTHERWISE = {"micro-batches of another size": ("--micro-batch-size", 2)}  # in one process
 SHARDED: Table = {
+    "gradient checkpointing": ("diff", "llama", ("--gradient-checkpointing",)),
     "diff": ("diff", "llama", ("--batch-size", 12, "--epochs", 1)),
     "recadam": ("recadam", "llama", ("--t0", 2, "--gamma", 20)),
     "lora": ("lora", "llama", ()),
@@ -196,9 +213,10 @@ REFUSED: dict[str, tuple[str, str, tuple[Any, ...], str]] = {
     "Adafactor": ("diff", "llama", ("--optimizer", "adafactor"), "adafactor"),
     "T5, whose embedding is in three places": ("diff", "t5", (), "t5"),
 }
+BF16: Table = {"bf16": ("diff", "llama in bf16", ("--precision", "bf16"))}  # as on a GPU
 TIED: Table = {"merge": ("merge", "gpt2", ())}  # the output is the embedding
 # runs that are repeated, broken off after the third step, and continued
-KILLED = {"ddp": ("diff on GPT-2", "ewc"), "fsdp": ("tied: merge", "lora", "recadam")}
+KILLED = {"ddp": ("diff on GPT-2", "weights in bf16", "ewc"), "fsdp": ("tied: merge", "lora", "recadam")}
 
 
 class Launched:
@@ -215,8 +233,9 @@ class Launched:
             if not done.exists():
                 done.write_text(json.dumps(self.launch(how, table, words)))
         self.output, said = json.loads(done.read_text())
-        self.statuses = {name: status for name, (status, _) in said.items()}
-        self.said = {name: text for name, (_, text) in said.items()}
+        self.statuses = {name: status for name, (status, _, _) in said.items()}
+        self.said = {name: text for name, (_, text, _) in said.items()}
+        self.held = {name: held for name, (_, _, held) in said.items()}
 
     def launch(self, how: str, table: Table, words: Callable[..., list[str]]) -> tuple[str, dict[str, Any]]:
         """Return what the processes wrote on stdout, and by run its exit status and the first one's stderr."""
@@ -231,7 +250,7 @@ class Launched:
         (self.folder / "cases.json").write_text(json.dumps([(command, stop) for _, command, stop in cases]))
         (self.folder / "program.py").write_text(PROGRAM)
         program = [str(self.folder / "program.py"), str(self.folder / "cases.json"), how]
-        out = run_processes(program, ENVIRONMENTS[how])
+        out = run_processes(program, environment(how))
         said = [json.loads(line) for line in Path(f"{program[1]}.said").read_text().splitlines()]
         assert len(said) == len(cases), out[-6000:]
         return out, dict(zip((name for name, _, _ in cases), said, strict=True))
@@ -246,13 +265,14 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def in_two(words: Callable[..., list[str]], shared: Path) -> Launched:
-    table = DDP | {"diff on GPT-2": ("diff", "gpt2", ())}  # with dropout: only its repetition is the same
+    table = DDP | {"weights in bf16": ("diff", "llama", ("--dtype", "bf16"))}
+    table |= {"diff on GPT-2": ("diff", "gpt2", ())}  # with dropout: only its repetition is the same
     return Launched("ddp", table, words, shared / "ddp")
 
 
 @pytest.fixture(scope="module")
 def sharded(words: Callable[..., list[str]], shared: Path) -> Launched:
-    table = dict(SHARDED)
+    table = SHARDED | BF16
     table |= {f"tied: {name}": case for name, case in TIED.items()}
     table |= {f"refused: {name}": case[:3] for name, case in REFUSED.items()}
     return Launched("fsdp", table, words, shared / "fsdp")
@@ -332,6 +352,25 @@ def test_the_first_process_speaks_for_all(in_two: Launched) -> None:
 
 
 # Sharded over two processes
+
+
+def test_each_process_holds_its_share(in_two: Launched, sharded: Launched) -> None:
+    assert [in_two.held[name] for name in DDP] == [1] * len(DDP)
+    assert [sharded.held[name] for name in SHARDED | BF16] == pytest.approx([0.5] * len(SHARDED | BF16), abs=0.01)
+
+
+def test_a_sharded_run_in_bf16_is_near_one_process_and_keeps_the_type_of_its_start(
+    sharded: Launched, words: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    ((name, (method, kind, more)),) = BF16.items()
+    assert sharded.statuses[name] == 0
+    assert main(words(method, kind, tmp_path / "one", *more)) == 0
+    curves = [[line["loss"] for line in read(output)["log"]] for output in (sharded.folder / name, tmp_path / "one")]
+    assert curves[0] == pytest.approx(curves[1], rel=5e-3)
+    assert curves[0][0] - curves[0][-1] > 0.1
+    for output in (sharded.folder / name, tmp_path / "one"):
+        assert {tensor.dtype for tensor in weights(output).values()} == {torch.bfloat16}
+        assert json.loads((output / "config.json").read_text("utf-8"))["dtype"] == "bfloat16"
 
 
 def test_a_sharded_runs_checkpoint_is_a_plain_model(sharded: Launched) -> None:

@@ -166,10 +166,22 @@ MIX = ("--epochs", 3, "--ratio", 2, "--decay", 0.55)
 WAYS: dict[str, tuple[int, str, str, tuple[Any, ...]]] = {
     "no dropout": (3, "diff", "llama", STEPS),
     "Adafactor": (3, "diff", "t5", (*STEPS, "--optimizer", "adafactor")),
+    "Adafactor in bf16": (3, "diff", "t5", (*STEPS, "--optimizer", "adafactor", "--dtype", "bf16")),
     "accumulation over single chunks": (3, "diff", "gpt2", (*STEPS, "--micro-batch-size", 1)),
     "weight decay": (3, "recadam", "gpt2", (*STEPS, "--weight-decay", 0.1)),
     "CKL's schedule": (3, "diff", "gpt2", (*STEPS, "--schedule", "linear_to_half")),
     "bfloat16": (3, "diff", "gpt2", (*STEPS, "--precision", "bf16")),
+    "diff on gpt2 in bf16": (3, "diff", "gpt2", (*STEPS, "--dtype", "bf16")),
+    **{
+        f"{method} on {kind} in bf16": (3, method, kind, (*STEPS, "--dtype", "bf16"))
+        for kind, methods in (("llama", METHODS_OF["llama"]), ("t5", ("diff", "lora", "k_adapter", "modular")))
+        for method in methods
+        if method != "osf"
+    },
+    **{
+        f"{method} in 4 bits": (3, method, "llama", (*STEPS, "--quantize", "4bit"))
+        for method in ("lora", "dora", "o_lora", "k_adapter")
+    },
     "gradient checkpointing": (3, "diff", "gpt2", (*STEPS, "--gradient-checkpointing")),
     "dropout in the adapters": (3, "lora", "gpt2", (*STEPS, "--dropout", 0.1)),
     "data that is repeated: steps of four chunks, from eight": (5, "diff", "gpt2", ("--max-steps", 7)),
@@ -181,6 +193,8 @@ WAYS: dict[str, tuple[int, str, str, tuple[Any, ...]]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_goes_on_however_it_trains(way: str, words: Callable[..., list[str]], tmp_path: Path) -> None:
     at, method, kind, more = WAYS[way]
+    if "--quantize" in more:
+        pytest.importorskip("bitsandbytes")
     check_resumed(words, tmp_path, at, method, kind, *more)
     manifest = read(tmp_path / "whole" / "training.json")
     if more == MIX:

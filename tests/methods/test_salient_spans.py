@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from transformers import GPT2Tokenizer, T5Config, T5ForConditionalGeneration, T5Tokenizer
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.ckl.salient_spans import Rules, token_ranges, windows
+from temporalwiki.builders.ckl.salient_spans import Rules
 from temporalwiki.methods import salient_spans
 from temporalwiki.methods.packing import Encoder
 from temporalwiki.methods.salient_spans import (
@@ -26,6 +26,8 @@ from temporalwiki.methods.salient_spans import (
     mask_dataset,
     mask_windows,
     sentinels,
+    token_ranges,
+    windows,
 )
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.,()<>_/'"

@@ -171,14 +171,14 @@ def test_what_was_imported_is_said_to_be_so() -> None:
 
 
 def test_who_decided_is_said_and_whether_it_was_a_person() -> None:
-    def decided(name: str, by: dict[str, int], **judges: Any) -> CklManifest:
+    def decided(name: str, by: dict[str, int], judges: Any) -> CklManifest:
         counts = {"read": 1, "kept": 1, "dropped": {}, "decided_by": by}
         return manifest(
             name, "annotated", counts=counts, options={"judges": judges}, about="decided upon by annotators"
         )
 
-    rules = decided("updatedlama", {"judge-rules": 1_234}, **{"judge-rules": {"judge": "rules"}})
-    both = decided("newlama", {"judge-x": 2, "al|ice": 3}, **{"judge-x": {}})
+    rules = decided("updatedlama", {"judge-rules": 1_234}, {"judge-rules": {"judge": "rules"}})  # of an older version
+    both = decided("newlama", {"judge-x": 2, "al|ice": 3}, ["judge-x"])
     card = ckl_card([rules, both])
     assert "- `updatedlama`: judge-rules (a judge) 1,234\n" in section(card, "Counts")
     assert "- `newlama`: al\\|ice 3, judge-x (a judge) 2" in section(card, "Counts")

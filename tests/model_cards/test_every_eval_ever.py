@@ -53,6 +53,12 @@ MODELS: dict[str, tuple[dict[str, Any], str, str, str]] = {
         "externally_managed",
         "unknown",
     ),
+    "on a server": (
+        {"name": "vllm-completions/ORG/model", "revision": "r", "precision": "server"},
+        "vllm-completions/ORG/model",
+        "externally_managed",
+        "unknown",
+    ),
 }
 
 

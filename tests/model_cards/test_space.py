@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from temporalwiki.eval_harness.leaderboard.figures import Plot
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.model_cards.space import space_card
@@ -108,8 +109,15 @@ def test_the_models_that_learned_most_of_the_newest_interval_come_first() -> Non
     ]
     assert lines[0][2:] == ["9.00 [8.00, 10.00]", "0.50 [-0.50, 1.50]"]
     assert "probes-20211101-20211201" in body
-    assert "Best models" not in parts(space_card("x", [result()]))[1]
-    assert "Best models" not in parts(space_card("x", [], rows("m", 1.0, competes=False)))[1]
+    assert "The newest interval" not in parts(space_card("x", [result()]))[1]
+    assert "The newest interval" not in parts(space_card("x", [], rows("m", 1.0, competes=False)))[1]
+
+
+def test_the_picture_of_the_page_is_on_the_card() -> None:
+    plot = Plot("`diff` | learned *most*", "caption", lambda source: None)
+    _, body = parts(space_card("x", [], [], {"fuar": plot, "learned_and_forgotten": plot}))
+    assert r"![\`diff\` \| learned \*most\*](./figures/learned_and_forgotten.png)" in body
+    assert "figures/" not in parts(space_card("x", [], [], {"fuar": plot}))[1].replace("`figures/`", "")
 
 
 def test_one_model_is_one() -> None:

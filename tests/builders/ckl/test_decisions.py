@@ -63,6 +63,7 @@ SAME = Decision(MAYOR.id, True, True, "same")
 WRONG = Decision(MAYOR.id, True, False)
 INVALID = Decision(MAYOR.id, False)
 UNDECIDED = Decision(MAYOR.id, None)
+INCOMPLETE = Decision(MAYOR.id, None, note="incomplete")
 
 # decisions, least annotators, and the result: a reason to drop the candidate, or (answers, old answers)
 VOTES: dict[str, tuple[list[Decision], int, Any]] = {
@@ -89,7 +90,17 @@ VOTES: dict[str, tuple[list[Decision], int, Any]] = {
         (["Bo Lind"], ["Anna Weber", "Ann Weber", "Weber"]),
     ),
     "old answers of the others do not count": ([NONE, NONE, other("Anna Weber")], 1, (["Bo Lind"], [])),
+    "old answers that stayed when somebody changed their mind": ([none(old_answers=["A"])], 1, (["Bo Lind"], [])),
     "answers": ([none(answers=["B. Lind", "Bo Lind"])], 1, (["B. Lind", "Bo Lind"], [])),
+    "no answers": ([none(answers=[])], 1, (["Bo Lind"], [])),
+    "answers of no words": ([none(answers=["the ."])], 1, (["Bo Lind"], [])),
+    "a statement without a blank": ([none(statement="a b")], 1, "not exactly one blank in the statement"),
+    "a statement of blanks": (
+        [none(statement="<extra_id_0> <extra_id_0>")],
+        1,
+        "not exactly one blank in the statement",
+    ),
+    "a question of white space": ([none(question=" \n")], 1, "no question, or a sentinel in it"),
     "an answer in the statement": ([none(answers=["Bo Lind", "anna weber"])], 1, "the answer stands in the statement"),
     "an answer in the question": ([none(question="Is it Bo Lind?")], 1, "the answer stands in the question"),
     "a statement that says nothing": (
@@ -196,6 +207,10 @@ SAID: dict[str, tuple[dict[str, Any], Decision]] = {
     "not right": ({"valid": "yes", "answer_right": "no"}, WRONG),
     "nothing": ({}, UNDECIDED),
     "only a note": ({"note": "who is he?"}, Decision(MAYOR.id, None, note="who is he?")),
+    "valid, and then nothing": ({"valid": "yes"}, INCOMPLETE),
+    "right, and then nothing": ({"valid": "yes", "answer_right": "yes"}, INCOMPLETE),
+    "another answer, and which?": ({**NEW, "past": "other"}, INCOMPLETE),
+    "an old answer of nothing": ({**NEW, "past": "other", "old_answers": ["the ."]}, INCOMPLETE),
 }
 
 
@@ -207,9 +222,9 @@ def test_an_annotation_is_a_decision(tmp_path: Path, said: dict[str, Any], decis
 
 def test_what_a_judge_writes_is_read_back(tmp_path: Path) -> None:
     for said, decision in SAID.values():
-        (tmp_path / "judge.json").write_bytes(b"[%b]" % encode_judged(MAYOR, decision, "m 1", 0.5))
+        (tmp_path / "judge.json").write_bytes(b"[%b]" % encode_judged(MAYOR, decision, "m 1"))
         (found,) = read_decisions(tmp_path / "judge.json")
-        assert (found.who, found.judge, found.score, found.decision) == ("m 1", True, 0.5, decision), said
+        assert (found.who, found.judge, found.decision) == ("m 1", True, decision), said
 
 
 def test_other_forms_of_an_export(tmp_path: Path) -> None:
@@ -245,17 +260,6 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "two choices": ({**NEW, "past": ["none", "same"]}, "past: needs one value, not 2"),
     "no choice": ({"valid": []}, "valid: needs one value, not 0"),
     "another control": ({"sentiment": ["good"]}, "has no control 'sentiment'; use labels.xml"),
-    "valid, and then nothing": ({"valid": "yes"}, "answer_right: needed if the question is valid"),
-    "right, and then nothing": ({"valid": "yes", "answer_right": "yes"}, "past: needed if the answer is right"),
-    "another answer, and which?": ({**NEW, "past": "other"}, "old_answers: needed if the past gave another answer"),
-    "an old answer of nothing": ({**NEW, "past": "other", "old_answers": ["the ."]}, "old_answers: needed if"),
-    "old answers of none": ({**NEW, "old_answers": ["a b"]}, "old_answers: not allowed if past is 'none'"),
-    "no answers": ({**NEW, "answers": []}, "answers: empty; leave it out"),
-    "no blank": ({**NEW, "statement": ["a b"]}, "statement: needs exactly one <extra_id_0>"),
-    "two blanks": ({**NEW, "statement": ["<extra_id_0> <extra_id_0>"]}, "exactly one <extra_id_0>"),
-    "a blank and nothing else": ({**NEW, "statement": [" <extra_id_0>."]}, "statement: has no words except"),
-    "a question of white space": ({**NEW, "question": [" \n"]}, "question: empty; leave it out"),
-    "a blank in the question": ({**NEW, "question": ["Who <extra_id_0>?"]}, "question: contains a sentinel"),
 }
 
 
@@ -379,13 +383,11 @@ def test_annotators_that_disagree_are_counted(review: Path) -> None:
 
 def test_people_and_a_judge_decide_together(review: Path) -> None:
     decide(review, {"Lind": "none", "Ohm": "other"})
-    lines = [
-        encode_judged(one, Decision(one.id, True, True, "none"), "model 1", 0.8) for one in read_candidates(review)
-    ]
+    lines = [encode_judged(one, Decision(one.id, True, True, "none"), "model 1") for one in read_candidates(review)]
     (review / "annotations" / "judge-model.json").write_bytes(b"[%b]" % b",".join(lines))
     _, new = configs_from_decisions(review)
     assert new.counts.more["decided_by"] == {"annotator 1": 2, "model 1": 3}
-    assert new.options["judges"] == {"model 1": {"controls_right": 0.8}}
+    assert new.options["judges"] == ["model 1"]
     assert sorted(row["answers"] for row in new.splits["test"]) == [["Bo Lind"], ["Dora Pym"]]
 
 

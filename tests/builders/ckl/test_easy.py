@@ -83,7 +83,11 @@ def test_rows_of_a_page() -> None:
     ]
     assert set(named) == {WRITER, READER}
     assert clozes.options["reader"] == {"name": "faithful", "revision": "1"}
-    assert "It rained." in model.prompts[0]
+    # the sentence is next to the instructions: a small model rewrites the text if it comes after them
+    before, told, sentence = model.prompts[0].partition("\n\nRewrite the sentence below")
+    assert told
+    assert "It rained." in before
+    assert "\nSentence: She opened it on Monday.\nRewritten:" in sentence
 
 
 ONCE = "no name or date that stands once, as a word of its own"
@@ -130,6 +134,7 @@ USELESS: list[tuple[dict[str, str | None], str]] = [
         {ALONE: "Easton and Mayor Anna Weber opened Easton and Mayor Anna Weber."},
         "the answer stands more than once after decontextualisation",
     ),
+    ({ALONE: "Mayor Anna Weber is known in all of Easton."}, "another sentence after decontextualisation"),
     ({ALONE: "Mayor Anna Weber of Westland opened a new bridge in Easton."}, OTHERS),
     ({ALONE: "Mayor Anna Weber opened 3 new bridges in Easton there."}, OTHERS),
     ({"translation": None}, "not translated"),
@@ -137,13 +142,13 @@ USELESS: list[tuple[dict[str, str | None], str]] = [
     ({BACK: "Someone opened a new bridge in that old town."}, "the answer was lost in back-translation"),
     (
         {BACK: "Mayor Anna Weber opened a bridge in Easton. It is the third that was opened there."},
-        "is more than one sentence",
+        "is more than one sentence after back-translation",
     ),
     (
         {BACK: "The new Mayor Anna Weber opened a bridge in Easton, Westland."},
         "other names or numbers after back-translation",
     ),
-    ({BACK: "Mayor Anna Weber, Easton."}, "too short"),
+    ({BACK: "Mayor Anna Weber, Easton."}, "too short after back-translation"),
     ({"questions": None}, "no question"),
     ({"questions": "Who opened it."}, "no question"),
     ({"questions": "Did mayor anna weber or Easton open a bridge?"}, "the question holds the answer"),

@@ -486,32 +486,6 @@ def test_what_http_did_to_a_page_is_undone(data: bytes, response: Response, beco
             decoded(data, response)
 
 
-def test_a_library_that_is_missing_is_no_reason_to_drop_pages(
-    extractor: Extractor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(name: str | None) -> Callable[..., NewsPage]:
-        def read(*_args: object) -> NewsPage:
-            raise ImportError("not there", name=name)
-
-        return read
-
-    reply = html_page._reply(missing("brotli"), b"", Response())  # type: ignore[arg-type]
-    assert reply == html_page._Reply(missing="brotli")
-    reply = html_page._reply(missing(None), b"", Response())  # type: ignore[arg-type]
-    assert reply == html_page._Reply(missing="a library")
-
-    class Connection:
-        def send_bytes(self, data: bytes) -> None:
-            pass
-
-        def recv_bytes(self) -> bytes:
-            return msgspec.json.encode(html_page._Reply(missing="brotli"))
-
-    monkeypatch.setattr(extractor, "_connect", Connection)
-    with pytest.raises(InputError, match=r"brotli, which is not installed: pip install 'temporalwiki\[news\]'"):
-        extractor.read(b"<p>")
-
-
 @pytest.mark.parametrize("module", ["trafilatura", "lxml", "py3langid", "dateutil", "warcio", "brotli", "rensa"])
 def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, module: str) -> None:
     there = importlib.util.find_spec
@@ -520,6 +494,8 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, module: str
         InputError, match=rf"{module[:4]}.* which is not installed: pip install 'temporalwiki\[news\]'"
     ):
         html_page.check_installed()
+    with pytest.raises(InputError, match=module), Extractor():
+        pass
 
 
 def test_a_process_that_does_not_start_is_no_reason_to_drop_pages(tmp_path: Path) -> None:

@@ -18,11 +18,11 @@ from temporalwiki.builders.ckl.candidates import CandidateOptions, read_candidat
 from temporalwiki.builders.ckl.corpus_index import Past, build_index
 from temporalwiki.builders.ckl.decisions import configs_from_decisions
 from temporalwiki.builders.ckl.judge import judge
-from temporalwiki.builders.ckl.label_studio import Candidate, Decision, _problem, read_decisions
+from temporalwiki.builders.ckl.label_studio import Candidate, Decision, is_complete, read_decisions
 from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models
-from a_text_model import ScriptedModel, always, faithful
+from a_text_model import ScriptedModel, faithful
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
 
@@ -74,7 +74,7 @@ RULES = {
 
 @pytest.mark.parametrize(("given_one", "decision"), RULES.values(), ids=RULES)
 def test_rules(given_one: Candidate, decision: Decision) -> None:
-    assert module._decide_by_rules([given_one], "en") == [decision]
+    assert module._decide_by_rules(given_one, "en") == decision
 
 
 WORDS = st.lists(st.sampled_from(["mayor", "is", "(Easton)", "the", "1961", "–"]), min_size=1, max_size=5).map(
@@ -127,9 +127,9 @@ SAID: dict[str, tuple[dict[str, str | None], Decision]] = {
 @pytest.mark.parametrize(("said", "decision"), SAID.values(), ids=SAID)
 def test_answers_of_a_model_are_read_strictly(said: dict[str, str | None], decision: Decision) -> None:
     fake = says(said)
-    (found,) = module._ModelJudge(fake).decide([PAST])
+    (found,) = module._decide([PAST], fake)
     assert found == decision
-    assert _problem(found) is None
+    assert is_complete(found)
     assert len(fake.prompts) == len(said)  # decided candidates are not asked about again
     assert PAST.question in fake.prompts[0]
     assert all(text in fake.prompts[-1] for text in ("Anna Weber is", "Trees.", "Bo Lind is a")) == ("past" in said)
@@ -137,39 +137,7 @@ def test_answers_of_a_model_are_read_strictly(said: dict[str, str | None], decis
 
 def test_without_evidence_a_model_is_not_asked_for_the_past() -> None:
     model = says({"valid": "yes", "right": "yes"})
-    assert module._ModelJudge(model).decide([candidate()]) == [Decision("c", True, True, "none")]
-
-
-def knows_the_controls(prompts: Sequence[str], what: str) -> list[str | None]:
-    if what == "controls: past":
-        return ["Clara Hill", "Robert Mint", "none"]
-    return [*["Yes"] * (len(prompts) // 2), *["No"] * (len(prompts) // 2)]
-
-
-@pytest.mark.parametrize(
-    ("model", "controls", "score", "warned"),
-    [
-        (ScriptedModel(knows_the_controls), {"valid": [6, 6], "right": [6, 6], "past": [3, 3]}, 1, []),
-        (always("No."), {"valid": [3, 6], "right": [3, 6], "past": [0, 3]}, 0.4, ["valid", "right", "past"]),
-        (always("none"), {"valid": [0, 6], "right": [0, 6], "past": [1, 3]}, 0.0667, ["valid", "right", "past"]),
-    ],
-)
-def test_a_model_answers_control_questions(
-    review: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    model: ScriptedModel,
-    controls: dict[str, list[int]],
-    score: float,
-    warned: list[str],
-) -> None:
-    assert module._ModelJudge(model).controls() == controls
-    monkeypatch.setattr(module._ModelJudge, "decide", lambda self, some: [Decision(one.id, None) for one in some])
-    judge(review, model)
-    said = capsys.readouterr().err
-    assert [what for what in ("valid", "right", "past") if f"control questions about {what!r}" in said] == warned
-    judges = configs_from_decisions(review)[0].options["judges"]
-    assert judges == {"scripted 1 (temporalwiki's judge 2)": {"controls_right": score}}
+    assert module._decide([candidate()], model) == [Decision("c", True, True, "none")]
 
 
 # A review
@@ -208,11 +176,11 @@ def test_a_judge_goes_on_where_it_was_killed(review: Path, monkeypatch: pytest.M
     whole = judge(review).read_bytes()
     asked: list[str] = []
 
-    def decide(candidates: Sequence[Candidate], language: str) -> list[Decision]:
+    def decide(candidate: Candidate, language: str) -> Decision:
         if len(asked) == 6:
             raise KeyboardInterrupt
-        asked.extend(one.id for one in candidates)
-        return by_rules(candidates, language)
+        asked.append(candidate.id)
+        return by_rules(candidate, language)
 
     monkeypatch.setattr(module, "_AT_ONCE", 3)
     for cut in (0, 1, 400):  # bytes that never reached the disk
@@ -225,10 +193,9 @@ def test_a_judge_goes_on_where_it_was_killed(review: Path, monkeypatch: pytest.M
         begun.write_bytes(begun.read_bytes()[: -cut or None])
         left = begun.read_bytes().count(b"\n")
         assert 4 <= left <= 6
-        asked[:] = ["x"]
-        monkeypatch.setattr(module, "_decide_by_rules", decide)
+        asked[:] = ["killed"] * 7
         assert judge(review).read_bytes() == whole
-        assert len(asked) - 1 == 12 - left
+        assert len(asked) - 7 == 12 - left
         assert not begun.exists()
 
 
@@ -271,12 +238,8 @@ def test_label_studio_reads_the_decisions_as_predictions(review: Path) -> None:
 def test_the_name_of_a_model_is_not_a_path(
     review: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str
 ) -> None:
-    monkeypatch.setattr(module._ModelJudge, "decide", lambda self, some: [Decision(one.id, None) for one in some])
-    assert judge(review, named(name, "abcdef0123456789")) == review / "annotations" / file
-
-
-def named(name: str, revision: str) -> ScriptedModel:
-    return ScriptedModel(knows_the_controls, name, revision)
+    monkeypatch.setattr(module, "_decide", lambda some, _model: [Decision(one.id, None) for one in some])
+    assert judge(review, ScriptedModel(agrees, name, "abcdef0123456789")) == review / "annotations" / file
 
 
 def test_a_real_model_decides_or_does_not(review: Path, tmp_path: Path) -> None:

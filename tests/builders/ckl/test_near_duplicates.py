@@ -5,8 +5,6 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
-import pytest
-
 from temporalwiki.builders.ckl.near_duplicates import near_duplicates
 
 WORDS = [f"word{number}" for number in range(3000)]
@@ -30,7 +28,7 @@ def test_texts_well_above_the_threshold_are_found_and_those_well_below_are_not(t
     draw = random.Random(5)
     found: dict[int, list[bool]] = {places: [] for places in (1, 2, 12, 20)}
     expected = {1: (0.95, 1.0), 2: (0.92, 1.0), 12: (0.5, 0.72), 20: (0.3, 0.6)}
-    with near_duplicates(tmp_path, 0.8) as articles:
+    with near_duplicates(tmp_path) as articles:
         for number in range(200):
             words = draw.choices(WORDS, k=300)
             assert articles.seen(f"{number}", " ".join(words)) is None
@@ -45,7 +43,7 @@ def test_texts_well_above_the_threshold_are_found_and_those_well_below_are_not(t
 
 def test_what_is_the_same(tmp_path: Path) -> None:
     text = " ".join(WORDS[:30])
-    with near_duplicates(tmp_path, 0.8) as articles:
+    with near_duplicates(tmp_path) as articles:
         assert articles.seen("a", text) is None
         assert articles.seen("a", "another text") == "same address"
         assert articles.seen("b", "  " + text.upper().replace(" ", ",\n") + "!") == "same text"
@@ -65,7 +63,7 @@ def test_it_is_the_first_that_is_kept(tmp_path: Path) -> None:
         words = list(chain[-1])
         words[link * 16] = "other"
         chain.append(words)
-    with near_duplicates(tmp_path, 0.8) as articles:
+    with near_duplicates(tmp_path) as articles:
         kept = [number for number, words in enumerate(chain) if articles.seen(str(number), " ".join(words)) is None]
     assert kept[0] == 0
     assert 1 < len(kept) < 6
@@ -73,16 +71,7 @@ def test_it_is_the_first_that_is_kept(tmp_path: Path) -> None:
         assert all(similarity(chain[one], chain[other]) < 0.88 for other in kept if other != one)
 
 
-@pytest.mark.parametrize("threshold", [0.3, 0.99])
-def test_any_threshold_has_its_bands(tmp_path: Path, threshold: float) -> None:
-    words = WORDS[:300]
-    with near_duplicates(tmp_path, threshold) as articles:
-        assert articles.seen("a", " ".join(words)) is None
-        found = articles.seen("b", " ".join(changed(words, 10, random.Random(1))))  # about 0.7
-        assert found == ("near duplicate" if threshold < 0.5 else None)
-
-
 def test_a_killed_run_leaves_nothing_that_matters(tmp_path: Path) -> None:
     (tmp_path / "near-duplicates.sqlite").write_bytes(b"half a database")
-    with near_duplicates(tmp_path, 0.8) as articles:
+    with near_duplicates(tmp_path) as articles:
         assert articles.seen("a", "text") is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def test_a_document_is_a_row(tmp_path: Path) -> None:
     assert list(config.splits["train"]) == [
         {"id": web["url"], "url": web["url"], "title": "A", "text": "One.\n\nTwo.", "published": None},
         {"id": "7", "url": None, "title": None, "text": "Three.", "published": None},
-        {"id": "7-2", "url": None, "title": None, "text": "Four.", "published": None},
+        {"id": "7", "url": None, "title": None, "text": "Four.", "published": None},
     ]
     assert (config.counts.read, config.counts.kept, config.counts.dropped) == (4, 3, {"no text": 1})
 
@@ -52,3 +53,15 @@ def test_it_is_written_and_a_damaged_file_is_not(tmp_path: Path) -> None:
         write(past_corpus([file])[0], tmp_path / "ckl")
     with pytest.raises(InputError, match=r"no text in this corpus \(1 documents\)"):
         list(past_corpus([corpus(tmp_path / "d.jsonl", {"text": " "})])[0].splits["train"])
+
+
+def test_memory_does_not_grow_with_the_corpus(tmp_path: Path) -> None:
+    with (tmp_path / "c.jsonl").open("w") as file:
+        file.writelines(f'{{"url": "https://past.example/{i:0200}", "text": "One."}}\n' for i in range(20_000))
+    rows = past_corpus([tmp_path / "c.jsonl"])[0].splits["train"]
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in rows) == 20_000
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20  # the addresses have 5 MB
+    finally:
+        tracemalloc.stop()

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import UsageError
 from temporalwiki.builders.ckl import config, news_pages, recentnews
 from temporalwiki.builders.ckl.html_page import NewsPage
 from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
@@ -147,28 +147,6 @@ def test_of_duplicates_the_first_is_kept(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_salient_spans_are_masked(tmp_path: Path) -> None:
-    text = "The talks in Oslo ended on 3 May 2020 without a word. " * 60
-    rows = [article(0, text), article(1), article(2, "In Rome <extra_id_7> fell. " * 20)]
-    file = table(tmp_path / "a.parquet", rows)
-    whole, *_ = recentnews.recentnews([file], NewsOptions(spans="rules", mask_rate=0.2), tmp_path / "work")
-    assert whole.kind == "masked-news"
-    assert whole.options["spans_found_by"] == "rules 1"
-    windows = [dict(row) for row in whole.splits["train"]]
-    assert [row["id"].partition("-")[2] for row in windows] == ["0", "1", "2"]
-    assert all(set(row) == set(SCHEMAS["masked-news"].names) for row in windows)
-    assert " ".join(row["text"] for row in windows) == text.strip()
-    for row in windows:
-        spans = re.split(r" ?<extra_id_\d+> ?", row["output"])[1:-1]
-        assert set(spans) <= {"Oslo", "3 May 2020"}
-        for number, span in enumerate(spans):
-            row["input"] = row["input"].replace(f"<extra_id_{number}>", span)
-        assert row["input"] == row["text"]
-    assert (whole.counts.read, whole.counts.kept) == (5, 3)
-    assert whole.counts.dropped == {"no span": 1, "writes a sentinel": 1}
-    assert whole.counts.more == {"articles": {"read": 3, "kept": 3, "dropped": {}}}
-
-
 def test_they_are_written_and_read_again(tmp_path: Path) -> None:
     rows = [
         article(number, f"</script> \"'=cmd() | --- [X] \U0001f600 {article(number)['text']}") for number in range(30)
@@ -199,7 +177,7 @@ def test_the_bytes_depend_on_the_pages_alone(tmp_path: Path) -> None:
         "import sys, json; from pathlib import Path\n"
         "from temporalwiki.builders.ckl.recentnews import NewsOptions, recentnews\n"
         "if __name__ == '__main__':\n"
-        "    configs = recentnews([Path(path) for path in sys.argv[3:]], NewsOptions(spans='rules', small_share=0.6), "
+        "    configs = recentnews([Path(path) for path in sys.argv[3:]], NewsOptions(small_share=0.6), "
         "Path(sys.argv[1]), int(sys.argv[2]))\n"
         "    print(json.dumps([[dict(row) for row in one.splits['train']] for one in configs], default=str))\n"
     )
@@ -208,9 +186,8 @@ def test_the_bytes_depend_on_the_pages_alone(tmp_path: Path) -> None:
     command = [sys.executable, str(tmp_path / "script.py"), str(tmp_path / "other work"), "2", *files[::-1]]
     environment = os.environ | {"PYTHONHASHSEED": "7", "LC_ALL": "C", "TZ": "Asia/Kolkata"}
     printed = subprocess.run(command, env=environment, capture_output=True, check=True, text=True).stdout
-    configs = made([tmp_path / "news"], tmp_path / "work", spans="rules", small_share=0.6)
+    configs = made([tmp_path / "news"], tmp_path / "work", small_share=0.6)
     assert printed == json.dumps(list(configs.values()), default=str) + "\n"
-    assert "<extra_id_1>" in printed
 
 
 def test_what_was_kept_is_not_made_again_and_half_of_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -232,20 +209,13 @@ def test_what_was_kept_is_not_made_again_and_half_of_it_is(tmp_path: Path, monke
         ({"until": "yesterday"}, "until 'yesterday': not a day"),
         ({"phase_two": ""}, "phase two '': not a day"),
         ({"since": "2020-06-01", "until": "2020-05-01"}, "the first day is after the last"),
-        ({"near_duplicates": 1.0}, "from 0.3 to 0.99, not 1.0"),
         ({"small_share": 0}, "above 0 and at most 1, not 0"),
-        ({"mask_rate": 1}, "between 0 and 1, not 1"),
         ({"language": "English"}, "'English' is not a language; give two letters, such as en"),
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=re.escape(message)):
         NewsOptions(**options)
-
-
-def test_a_pipeline_that_is_not_there_is_told_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"ruls: .*did you mean rules|spaCy is not installed"):
-        recentnews.recentnews([tmp_path / "none"], NewsOptions(spans="ruls"), tmp_path / "work")
 
 
 # Real pages

@@ -1,8 +1,7 @@
-"""Find names and dates, and mask them without losing text."""
+"""Find names and dates."""
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from itertools import pairwise
@@ -14,14 +13,7 @@ from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import salient_spans
-from temporalwiki.builders.ckl.salient_spans import (
-    MaskedWindow,
-    Pipeline,
-    Rules,
-    finder,
-    masked,
-    sentence_starts,
-)
+from temporalwiki.builders.ckl.salient_spans import Pipeline, Rules, finder, sentence_starts
 
 
 def found(text: str) -> list[str]:
@@ -162,79 +154,3 @@ def test_missing_spacy_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="spaCy is not installed; pip install spacy, or use --spans rules"):
         finder("en_core_web_sm")
     assert isinstance(finder(), Rules)
-
-
-# Texts
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            "Rain fell in (Paris), France.",
-            ("Rain fell in (<extra_id_0>), <extra_id_1>.", "<extra_id_0> Paris <extra_id_1> France <extra_id_2>"),
-        ),
-        (" it ended\n in 1998 ", ("it ended\n in <extra_id_0>", "<extra_id_0> 1998 <extra_id_1>")),
-        ("in the U.S.", ("in the <extra_id_0>", "<extra_id_0> U.S. <extra_id_1>")),
-        ("nothing here", "no span"),
-        ("Albert Einstein.", "no context"),
-        ("in Paris <extra_id_0> fell", "writes a sentinel"),
-        ("in Paris <extra_id_x> fell", ("in <extra_id_0> <extra_id_x> fell", "<extra_id_0> Paris <extra_id_1>")),
-    ],
-)
-def test_texts_are_masked(text: str, expected: tuple[str, str] | str) -> None:
-    (found,) = masked(text, Rules(), rate=0.9)
-    if isinstance(found, MaskedWindow):
-        assert (found.input, found.output) == expected
-        assert found.text == text.strip()
-    else:
-        assert found == expected
-
-
-def filled(window: MaskedWindow) -> str:
-    """Put the spans of the output back where their sentinels are."""
-    parts = re.split(r" ?<extra_id_(\d+)> ?", window.output)
-    assert [parts[0], parts[-1]] == ["", ""]  # the last sentinel ends the output
-    assert list(map(int, parts[1::2])) == list(range(len(parts) // 2))
-    spans = parts[2:-1:2]
-    assert re.findall(r"<extra_id_(\d+)>", window.input) == [str(number) for number in range(len(spans))]
-    return re.sub(r"<extra_id_(\d+)>", lambda sentinel: spans[int(sentinel[1])], window.input)
-
-
-pieces_of_text = st.sampled_from(
-    ["the ", "of ", "Paris ", "France. ", "in 1998 ", "(Paris) ", "\n", "é ", "Ann Lee", " "]
-)
-
-
-@settings(deadline=None)
-@given(st.lists(pieces_of_text, max_size=80).map("".join), st.integers(2, 30), st.integers(0, 2))
-def test_masked_texts_filled_in_again_are_the_text(text: str, longest: int, seed: int) -> None:
-    made = list(masked(text, Rules(), 0.3, seed, longest))
-    whole = [window for window in made if isinstance(window, MaskedWindow)]
-    assert [filled(window) for window in whole] == [window.text for window in whole]
-    assert all(0 < len(window.text.split()) <= longest for window in whole)
-    assert all(window.text in text for window in whole)
-    if len(whole) == len(made):
-        assert " ".join(window.text for window in whole).split() == text.split()
-    assert made == list(masked(text, Rules(), 0.3, seed, longest))
-
-
-def test_about_a_share_is_masked_and_never_more_than_there_are_sentinels() -> None:
-    text = "in Paris of the " * 600
-    for rate in (0.05, 0.15, 0.25):
-        made = [window for window in masked(text, Rules(), rate, longest=200) if isinstance(window, MaskedWindow)]
-        share = sum(window.output.count("Paris") for window in made) * len("Paris") / len(text)
-        assert share == pytest.approx(rate, abs=0.01)
-        assert sum(len(window.text.split()) for window in made) == 2400
-    (window,) = masked(text, Rules(), 0.9, longest=5_000)
-    assert isinstance(window, MaskedWindow)
-    assert (window.input.count("<extra_id_"), window.output.count("<extra_id_")) == (99, 100)
-    assert window.output.endswith(" <extra_id_99>")
-
-
-def test_windows_end_with_sentences() -> None:
-    made = list(masked("Rain fell in Paris. It fell in Rome all the day. Then it was in Oslo.", Rules(), longest=12))
-    assert [window.text for window in made if isinstance(window, MaskedWindow)] == [
-        "Rain fell in Paris. It fell in Rome all the day.",
-        "Then it was in Oslo.",
-    ]

@@ -236,6 +236,19 @@ def test_a_model_behind_an_interface_is_ranked_among_its_like(tmp_path: Path) ->
     }
 
 
+def test_a_model_on_a_server_is_ranked_with_models_whose_weights_are_here(tmp_path: Path) -> None:
+    """It reads the same texts; its label tells where its numbers come from."""
+    write_probes(tmp_path, "probes-0910", {"unchanged": EASY, "changed": HARD}, name="local")
+    write_probes(tmp_path, "probes-0910", {"unchanged": HARD, "changed": HARD}, name="served")
+    results = read_results(tmp_path)
+    found = [
+        changed(one, "model", precision="server") if one.manifest.model.name == "served" else one for one in results
+    ]
+    made = rows(found, tmp_path)
+    assert ranks(made, test="unchanged") == {"local": (1, 1), "served": (2, 2)}
+    assert {row.model: row.label for row in made} == {"local": "local", "served": "served on a server"}
+
+
 def test_the_lower_perplexity_is_the_better_also_of_the_average(tmp_path: Path) -> None:
     write_probes(tmp_path, "probes-0910", {"unchanged": EASY, "changed": HARD}, name="a")
     write_probes(tmp_path, "probes-0910", {"unchanged": HARD, "changed": HARD}, name="b")
