@@ -356,7 +356,6 @@ def test_a_start_model_with_weights_is_not_compared(data: Path, tmp_path: Path) 
 
 def test_over_http(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same numbers through openai's client; the first request fails, and is repeated."""
-    pytest.importorskip("openai", reason="the extra api has openai")
 
     def busy_once(number: int, given: dict[str, Any]) -> dict[str, Any]:
         if number == 1:
