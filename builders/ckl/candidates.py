@@ -36,7 +36,7 @@ from temporalwiki.builders.streams import digest
 
 TASKS, INTERFACE, ABOUT, ANNOTATIONS = "tasks.json", "labels.xml", "review.json", "annotations"
 
-VERSION = 2  # of the candidates; recorded in their manifest
+VERSION = 3  # of the candidates; recorded in their manifest
 
 
 class _ReviewCounts(msgspec.Struct):

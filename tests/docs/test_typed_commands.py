@@ -64,6 +64,7 @@ NOT_RUN = {
     "temporalwiki evaluate --model results.lm_eval/": LOGS,
     "temporalwiki evaluate --model logs/": LOGS,
     "temporalwiki ckl updatedlama --news": "needs a model that writes questions; test_ckl_command.py has an imitation",
+    "temporalwiki ckl newlama-easy": "needs models that follow instructions; test_easy.py has an imitation",
     "sh examples/factbook/study.sh": "takes hours; tests/examples/test_factbook.py reads its recipes",
     "python -m fuzz": "needs atheris and time; tests/fuzz/test_corpus.py tries each target on earlier findings",
 }
