@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import json
+import runpy
 import sys
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def test_each_option_for_a_gpu_is_a_line(tmp_path: Path, monkeypatch: pytest.Mon
     sizes = ("--batch-size", "4", "--micro-batch-size", "2", "--sequence-length", "32", "--steps", "5")
     where = ("--model", str(model), "--figures", str(tmp_path / "figures"))
     monkeypatch.setattr(sys, "argv", ["train.py", "speed", *where, *sizes])
-    importlib.import_module("train").main()
+    runpy.run_path(str(BENCHMARKS / "train.py"), run_name="__main__")
     table = json.loads((tmp_path / "figures" / "train_speed.json").read_text("utf-8"))
     assert table["columns"] == ["options", "step s", "tokens/s", "TFLOP/s", "MFU %", "peak GB"]
     assert [row[0] for row in table["rows"]] == ["none", "--fused-loss", "--compile"]
