@@ -78,7 +78,7 @@ def write_page(
         title=escape(title),
         description=escape(finding or "What language models learn and forget as Wikipedia changes"),
         preview=f'<meta property="og:image" content="{href(f"figures/{hero}.png")}">' if hero else "",
-        notice="".join(f'<p class="notice" role="note">About the data: {escape(text)}.</p>' for text in warnings),
+        notice="".join(map(_notice, warnings)),
         style=style,
         script=script,
         data=_in_script(scores_data(rows, results)),
@@ -104,6 +104,11 @@ def without_results(page: str) -> str:
     A published page must not show the paths of the machine that wrote it.
     """
     return re.sub(r'\{"results":"[^"]*",', '{"results":null,', page, count=1)  # quotation marks in data are escaped
+
+
+def _notice(warning: str) -> str:
+    shown = re.sub("`([^`]+)`", r"<code>\1</code>", escape(warning))
+    return f'<p class="notice" role="note">About the data: {shown}.</p>'
 
 
 def _tested(by_month: Sequence[Month]) -> str:

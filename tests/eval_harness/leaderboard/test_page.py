@@ -271,8 +271,8 @@ def test_without_learned_and_forgotten_it_opens_with_what_there_is(tmp_path: Pat
 
 
 def test_a_banner_is_there_when_there_is_something_to_say(tmp_path: Path) -> None:
-    banner = '<p class="notice" role="note">About the data: invented &amp; small.</p>'
-    assert banner in write_page([make_row()], {}, {}, tmp_path, warnings=["invented & small"]).read_text("utf-8")
+    banner = '<p class="notice" role="note">About the data: &lt;b&gt; &amp; <code>&lt;c&gt;</code>, `small.</p>'
+    assert banner in write_page([make_row()], {}, {}, tmp_path, warnings=["<b> & `<c>`, `small"]).read_text("utf-8")
     assert 'class="notice"' not in write_page([make_row()], {}, {}, tmp_path).read_text("utf-8")
 
 
