@@ -30,7 +30,7 @@ def answers_section(results: Sequence[Result]) -> str:
         rows = [
             table_row(
                 escaped(str(item["prompt"])),
-                escaped(_shortened(str(item["answer"]))),
+                escaped(_shortened(str(item["answer"]))) or "(nothing)",
                 escaped(str(item["object"])),
                 "yes" if item["exact_match"] else "no",
             )

@@ -44,6 +44,10 @@ def test_strict_facts_come_first(tmp_path: Path) -> None:
     assert rows(section)[0].startswith("| Ann b ")
 
 
+def test_a_model_that_says_nothing_is_shown_to_say_nothing(tmp_path: Path) -> None:
+    assert rows(answers_section([result(tmp_path, [item("a", "")])])) == ["| Ann a plays for | (nothing) | Roma | no |"]
+
+
 def test_the_newest_probes_are_shown(tmp_path: Path) -> None:
     results = [
         result(tmp_path, [item(month[0])], f"probes-{month}") for month in ("20211201-20220101", "20211101-20211201")
