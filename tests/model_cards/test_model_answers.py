@@ -44,8 +44,9 @@ def test_strict_facts_come_first(tmp_path: Path) -> None:
     assert rows(section)[0].startswith("| Ann b ")
 
 
-def test_a_model_that_says_nothing_is_shown_to_say_nothing(tmp_path: Path) -> None:
-    assert rows(answers_section([result(tmp_path, [item("a", "")])])) == ["| Ann a plays for | (nothing) | Roma | no |"]
+def test_an_answer_without_a_word(tmp_path: Path) -> None:
+    section = answers_section([result(tmp_path, [item("a", "")])])
+    assert rows(section) == ["| Ann a plays for | (nothing) | Roma | no |"]
 
 
 def test_the_newest_probes_are_shown(tmp_path: Path) -> None:
