@@ -35,10 +35,16 @@ def is_encoder_decoder(model: PreTrainedModel) -> bool:
     return bool(model.config.is_encoder_decoder)
 
 
+def text_module(model: PreTrainedModel) -> nn.Module:
+    """Return the part of a decoder-only model that reads text, without its output layer, or the encoder of T5."""
+    module = model.get_encoder() if is_encoder_decoder(model) else model.base_model
+    found: nn.Module = getattr(module, _TEXT, module)
+    return found
+
+
 def stack(model: PreTrainedModel) -> Stack:
     """Return a model's stack of layers; raise InputError for an architecture with an unknown layout."""
-    module = model.get_encoder() if is_encoder_decoder(model) else model.base_model
-    module = getattr(module, _TEXT, module)
+    module = text_module(model)
     layers = next((getattr(module, name) for name in _LAYERS if hasattr(module, name)), None)
     norm = next((getattr(module, name) for name in _FINAL_NORMS if hasattr(module, name)), None)
     if not isinstance(layers, nn.ModuleList) or norm is None:

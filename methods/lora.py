@@ -19,7 +19,7 @@ from transformers.pytorch_utils import Conv1D
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.options import did_you_mean, option
-from temporalwiki.methods.architecture import is_encoder_decoder, seeded, stack, train_only_decoder
+from temporalwiki.methods.architecture import is_encoder_decoder, seeded, text_module, train_only_decoder
 from temporalwiki.methods.checkpoint import split_revision
 from temporalwiki.methods.expansion import unwrapped
 from temporalwiki.methods.method import Method, Model, Phase, StateDict
@@ -92,7 +92,7 @@ class LoRA(Method):
 
         Raises InputError for a model without known query and value projections, and UsageError for an unknown target.
         """
-        linear = {name: part for name, part in stack(model).module.named_modules() if isinstance(part, _Linear)}
+        linear = {name: part for name, part in text_module(model).named_modules() if isinstance(part, _Linear)}
         if self.target is not None:
             targets = self._named(linear)
         else:
@@ -105,7 +105,7 @@ class LoRA(Method):
                 f"with q_proj and v_proj have; name others with --target: {', '.join(_kinds(linear))}"
             )
         fused = all(name.endswith(_FUSED) and isinstance(linear[name], Conv1D) for name in targets)
-        within = next(name for name, module in model.named_modules() if module is stack(model).module)
+        within = next(name for name, module in model.named_modules() if module is text_module(model))
         config = LoraConfig(
             r=self.rank * 2 if fused else self.rank,
             lora_alpha=self.alpha * 2 if fused else self.alpha,
@@ -147,7 +147,7 @@ class LoRA(Method):
         """Raise UsageError if ``target`` does not match exactly the layers that have adapters."""
         if self.target is None:
             return
-        parts = dict(stack(model.get_base_model()).module.named_modules())
+        parts = dict(text_module(model.get_base_model()).named_modules())
         there = [name for name, part in parts.items() if isinstance(part, LoraLayer)]
         inside = tuple(f"{name}." for name in there)
         rest = [name for name, part in parts.items() if isinstance(part, _Linear) and not name.startswith(inside)]

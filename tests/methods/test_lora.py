@@ -37,6 +37,7 @@ from temporalwiki.methods.method import Phase
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.trainer import ContinualTrainer, training_arguments
 
+import tiny_methods
 import tiny_models
 from a_folder import contents
 
@@ -506,6 +507,40 @@ def test_all_linear_layers_of_the_blocks_are_adapted(kind: str, tmp_path: Path) 
     again = LoRA(rank=2).prepare(loaded, Phase())  # without the option, the layers of the checkpoint
     assert adapted(again) == found
     torch.testing.assert_close(logits(again, kind), before, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("family", "target", "expected"),
+    [
+        ("OPT", None, {"q_proj", "v_proj"}),
+        ("Lfm2", None, {"q_proj", "v_proj"}),
+        ("Lfm2", ("w1", "in_proj"), {"w1", "in_proj"}),
+        ("Mamba", ("in_proj",), {"in_proj"}),
+        ("Bloom", ("query_key_value",), {"query_key_value"}),
+        ("Mpt", ("all-linear",), {"Wqkv", "out_proj", "up_proj", "down_proj"}),
+    ],
+)
+def test_layers_of_any_decoder_are_adapted(
+    family: str, target: tuple[str, ...] | None, expected: set[str], tmp_path: Path
+) -> None:
+    """Also of models whose list of layers has an unusual name or no norm after it."""
+    start = tiny_methods.architecture(family, 99).eval()
+    with torch.no_grad():
+        before = start(input_ids=torch.arange(9)[None]).logits
+    model = LoRA(rank=2, target=target).prepare(start, Phase()).eval()
+    assert {name.rpartition(".")[2] for name in adapted(model)} == expected
+    with torch.no_grad():
+        assert torch.equal(model(input_ids=torch.arange(9)[None]).logits, before)
+        for name, part in model.named_parameters():
+            if "lora_" in name:
+                assert part.requires_grad
+                part.normal_()
+        changed = model(input_ids=torch.arange(9)[None]).logits
+    assert not torch.allclose(changed, before, atol=1e-3)
+    LoRA().save(model, tmp_path)
+    loaded = PeftModel.from_pretrained(tiny_methods.architecture(family, 99), tmp_path).eval()
+    with torch.no_grad():
+        torch.testing.assert_close(loaded(input_ids=torch.arange(9)[None]).logits, changed)
 
 
 def test_layers_are_adapted_by_name() -> None:
