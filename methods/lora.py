@@ -90,7 +90,8 @@ class LoRA(Method):
     def adapted(self, model: PreTrainedModel, seed: int, **options: Any) -> PeftModel:
         """Return the model with new adapters of rank ``rank``, or twice that on a fused projection.
 
-        Raises InputError for a model without known query and value projections, and UsageError for an unknown target.
+        Raises InputError for a model without known query and value projections, and UsageError for an unknown target
+        or one that peft refuses.
         """
         linear = {name: part for name, part in text_module(model).named_modules() if isinstance(part, _Linear)}
         if self.target is not None:
@@ -116,8 +117,11 @@ class LoRA(Method):
             task_type="SEQ_2_SEQ_LM" if is_encoder_decoder(model) else "CAUSAL_LM",
             **options,
         )
-        with seeded(seed):
-            return get_peft_model(model, config)
+        try:
+            with seeded(seed):
+                return get_peft_model(model, config)
+        except ValueError as error:  # such as the layers of Mamba that bypass their modules
+            raise UsageError(f"--target: {str(error).splitlines()[0]}") from None
 
     def save(self, model: Model, folder: Path, state_dict: StateDict | None = None) -> None:
         """Write a peft adapter."""

@@ -565,6 +565,11 @@ def test_an_unknown_layer_is_answered_with_those_that_exist(kind: str, target: s
         LoRA(target=(target,)).prepare(base(kind), Phase())
 
 
+def test_a_layer_that_peft_cannot_adapt_is_named() -> None:
+    with pytest.raises(UsageError, match="^--target: .*'out_proj' is incompatible with Mamba-based models"):
+        LoRA(target=("all-linear",)).prepare(tiny_methods.architecture("Mamba", 99), Phase())
+
+
 @pytest.mark.parametrize("method", [LoRA, DoRA])
 def test_a_later_phase_cannot_adapt_other_layers(method: type[LoRA]) -> None:
     model = method(rank=2).prepare(base("llama"), Phase())
