@@ -566,7 +566,7 @@ def test_an_unknown_layer_is_answered_with_those_that_exist(kind: str, target: s
 
 
 def test_a_layer_that_peft_cannot_adapt_is_named() -> None:
-    with pytest.raises(UsageError, match="^--target: .*'out_proj' is incompatible with Mamba-based models"):
+    with pytest.raises(UsageError, match=r"^--target: .*'out_proj' is incompatible with Mamba-based models"):
         LoRA(target=("all-linear",)).prepare(tiny_methods.architecture("Mamba", 99), Phase())
 
 
