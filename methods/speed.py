@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import nn
@@ -46,9 +47,8 @@ def work(model: nn.Module, sequence_length: int, gradients_through_base: bool) -
     config = model.config.get_text_config(decoder=True)
     try:
         head = config.vocab_size * (getattr(config, "hidden_size", None) or config.d_model)
-        of_head = getattr(config, "d_kv", None) or getattr(config, "head_dim", None)
-        width = config.num_attention_heads * of_head if of_head else config.hidden_size
         layers = getattr(config, "num_hidden_layers", None) or config.num_layers
+        width = sum(_width(config.per_layer_config[i]) for i in range(layers))  # Gemma 4's layers differ
     except AttributeError:
         return None
     encoder_decoder = model.config.is_encoder_decoder
@@ -64,9 +64,15 @@ def work(model: nn.Module, sequence_length: int, gradients_through_base: bool) -
     ends = [m for m in (model.get_input_embeddings(), model.get_output_embeddings()) if m is not None]
     head_trained = any(p.requires_grad for m in ends for p in m.parameters())
     parts["decoder"] += head * (4 + 2 * head_trained)
-    attention = 4 * width * sequence_length * layers * (3 if gradients_through_base else 1)
+    attention = 4 * width * sequence_length * (3 if gradients_through_base else 1)
     parts["encoder" if encoder_decoder else "decoder"] += attention
     return Work(parts["encoder"], parts["decoder"])
+
+
+def _width(layer: Any) -> int:
+    """Return the width of the attention of a layer with this configuration."""
+    of_head = getattr(layer, "d_kv", None) or getattr(layer, "head_dim", None)
+    return int(layer.num_attention_heads * of_head if of_head else layer.hidden_size)
 
 
 def peak(device: torch.device) -> float | None:

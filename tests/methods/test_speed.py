@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 import torch
 from transformers import (
+    Gemma4ForCausalLM,
+    Gemma4TextConfig,
     GPT2Config,
     GPT2LMHeadModel,
     LlamaConfig,
@@ -149,3 +151,16 @@ def test_the_peak_of_a_device(name: str, expected: float | None, monkeypatch: py
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: name)
     assert peak(torch.device("cuda")) == expected
     assert peak(torch.device("cpu")) is None
+
+
+def test_layers_of_unequal_attention_are_counted_one_by_one() -> None:
+    """Gemma 4: three layers of 4 heads of 8, and one of 4 heads of 16."""
+    size = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4}
+    heads = {"num_key_value_heads": 2, "head_dim": 8, "global_head_dim": 16}
+    config = Gemma4TextConfig(**size, **heads, vocab_size=99, vocab_size_per_layer_input=99)
+    assert [config.per_layer_config[i].head_dim for i in range(4)] == [8, 8, 8, 16]
+    model = Gemma4ForCausalLM(config)
+    short, long = (work(model, length, True) for length in (32, 96))
+    assert short is not None
+    assert long is not None
+    assert long.decoder - short.decoder == 4 * (3 * 4 * 8 + 4 * 16) * 64 * 3
