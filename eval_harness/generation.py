@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from transformers import DynamicCache, EncoderDecoderCache, GenerationConfig, PreTrainedTokenizerBase
+from transformers.cache_utils import LinearAttentionCacheLayerMixin
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.answers import answer, ended
@@ -137,7 +138,8 @@ class Generator:
             return False
         if self.encoder_decoder:
             return True
-        recurrent = any(DynamicCache(config=self.model.config).is_linear)
+        layers = DynamicCache(config=self.model.config).layers  # Falcon-H1 has both kinds in each
+        recurrent = any(isinstance(layer, LinearAttentionCacheLayerMixin) for layer in layers)
         return {"position_ids", "logits_to_keep"} <= takes.keys() and not recurrent
 
     def _greedy(self, rows: list[list[int]]) -> list[str]:

@@ -62,6 +62,7 @@ ARCHITECTURES: dict[str, dict[str, Any]] = {
     "RecurrentGemma": {**SHORT, "num_hidden_layers": 3, "lru_width": 32, "attention_window_size": 8},
     "Qwen3Next": {**GROUPED, **EXPERTS, **DELTA, "layer_types": ["linear_attention", "full_attention"]},
     "Lfm2": {**GROUPED, "layer_types": ["conv", "full_attention"]},
+    "FalconH1": {**GROUPED, "mamba_d_ssm": 32, "mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 8},
     # a sliding window shorter than a row, and logits that are capped
     "Mistral": {**GROUPED, **WINDOW},
     "Qwen2": {**GROUPED, **WINDOW, "use_sliding_window": True, "max_window_layers": 0},

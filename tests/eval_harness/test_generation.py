@@ -235,7 +235,7 @@ def test_models_of_all_methods(method: str, kind: str, beams: int, tmp_path: Pat
     assert expected != of_prompts(kind, 6, beams)[:6]
 
 
-RECURRENT = ("Mamba", "RecurrentGemma", "Qwen3Next", "Lfm2")
+RECURRENT = ("Mamba", "RecurrentGemma", "Qwen3Next", "Lfm2", "FalconH1")
 WITHOUT_POSITIONS = ("Bloom", "Mpt")
 WITH_A_WINDOW = ("Mistral", "Gemma2", "GPTNeo")
 
