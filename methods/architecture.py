@@ -23,7 +23,7 @@ _FINAL_NORMS = ("norm", "ln_f", "final_layer_norm")
 
 @dataclass(frozen=True)
 class Stack:
-    """The transformer layers that methods extend: those of a decoder-only model that read text, or of T5's encoder."""
+    """The transformer layers that methods extend: a decoder-only model's layers for text, or those in T5's encoder."""
 
     module: nn.Module
     layers: nn.ModuleList

@@ -1,6 +1,6 @@
 """Attention that computes only the pairs of tokens within a document, for rows of several documents.
 
-The default attention of `transformers` computes all pairs of a row, and a mask removes those of two documents.
+The default attention of `transformers` computes all pairs of a row, and masks pairs that belong to two documents.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class Completions:
         return SimpleNamespace(completions=SimpleNamespace(create=create))
 
     async def __aexit__(self, *_: object) -> None:
-        pass
+        """Nothing is open."""
 
     def opened(self, name: str) -> SimpleNamespace:
         """Return what inspect-ai's ``get_model`` returns."""

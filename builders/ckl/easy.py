@@ -281,7 +281,10 @@ def _invented(text: str, known: str) -> bool:
 
 
 def _says_something_else(text: str, sentence: str) -> bool:
-    """Tell whether less than _KEPT of a sentence's words are in a text: small models rewrite the page's first one."""
+    """Tell whether a rewritten text lacks too many of a sentence's words.
+
+    Small models sometimes rewrite the first sentence of the page in place of the one that they are given.
+    """
     words, found = (Counter(_NAME_OR_NUMBER.findall(part.casefold())) for part in (sentence, text))
     return (words & found).total() < _KEPT * words.total()
 

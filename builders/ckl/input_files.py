@@ -11,8 +11,8 @@ from temporalwiki.base.errors import InputError
 def input_files(paths: Sequence[Path], fits: Callable[[Path], bool], kind: str) -> tuple[list[Path], list[Path]]:
     """Return the files to read, each once, and the other files of the folders; hidden ones are in neither list.
 
-    Raises InputError for a path that does not exist, for a given file that does not fit, and if there is no file to
-    read; ``kind`` says in messages what is wanted.
+    Raises InputError for a path that does not exist, for a given file that does not fit, and if nothing is left to
+    read. ``kind`` names the wanted files in messages.
     """
     found: dict[Path, Path] = {}  # by the place that links lead to; a name of the Hub's cache is a link
     others: set[Path] = set()

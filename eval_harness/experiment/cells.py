@@ -140,7 +140,7 @@ def _configs_to_score(experiment: Experiment, plan: TaskPlan) -> list[str]:
 
 
 def _sources(experiment: Experiment, plan: TaskPlan, scored: str) -> list[str]:
-    """Return the experiment's sources of passages for the questions of a config: those of the same month."""
+    """Return the experiment's sources of passages for the questions of a config; a source has the same month."""
     month = month_of(scored)
     if not plan.task.query or plan.data != experiment.data:
         return []
