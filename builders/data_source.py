@@ -15,7 +15,14 @@ from huggingface_hub.errors import HfHubHTTPError
 
 from temporalwiki.base.files import read_small
 from temporalwiki.builders.configs import SCHEMAS, names
-from temporalwiki.builders.manifests import DataSource, Manifest, decode, find_config
+from temporalwiki.builders.manifests import (
+    BuiltManifest,
+    CklManifest,
+    DataSource,
+    ImportedManifest,
+    decode,
+    find_config,
+)
 from temporalwiki.builders.published import on_hub
 from temporalwiki.builders.snapshot import Interval
 
@@ -33,7 +40,7 @@ def source_of(data: str, config: str, rows: datasets.Dataset | Mapping[Any, data
     if folder.is_dir():
         if (here := find_config(folder, config)) is None:
             return DataSource(config)
-        return on_hub(folder, DataSource(here[0], here[1].sha256))
+        return on_hub(folder, DataSource(here[0], here[1].sha256, language=here[1].language))
     repository, _, revision = data.partition("@")
     commit = _commit(rows) or (revision if _COMMIT.fullmatch(revision) else None)
     known = {"config": config, "repository": repository, "commit": commit}
@@ -41,13 +48,16 @@ def source_of(data: str, config: str, rows: datasets.Dataset | Mapping[Any, data
         described = None if commit is None else find_on_hub(repository, config, commit)
         if described is not None:
             full_name, manifest = described
-            known |= {"config": full_name, "manifest_sha256": manifest.sha256, "tag": manifest.content.get("tag")}
+            known |= {"config": full_name, "manifest_sha256": manifest.sha256, "language": manifest.language}
+            known["tag"] = manifest.content.get("tag")
         return msgspec.convert(known, DataSource)
     except (HfHubHTTPError, httpx2.HTTPError, OSError, ValueError):  # no network, or another program's dataset
         return DataSource(config, repository=repository, commit=commit)
 
 
-def find_on_hub(repository: str, config: str, revision: str) -> tuple[str, Manifest] | None:
+def find_on_hub(
+    repository: str, config: str, revision: str
+) -> tuple[str, BuiltManifest | ImportedManifest | CklManifest] | None:
     """Return the full name and the manifest of a config on the Hub; None if no manifest of temporalwiki has it.
 
     Raises the errors of huggingface_hub, and InputError for a damaged manifest.

@@ -29,6 +29,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
 # names become folders, keys of the card, and arguments of commands
 CklName = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9]*([_-][a-z0-9]+)*\Z", max_length=80)]
+Language = Annotated[str, msgspec.Meta(pattern=r"\A[a-z]+(-[a-z0-9]+)*\Z", max_length=80)]
 Licence = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9][a-z0-9.-]*\Z")]
 Property = Annotated[str, msgspec.Meta(pattern=r"\AP[1-9][0-9]*\Z")]
 Day = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}\Z")]
@@ -177,6 +178,11 @@ class IntervalManifest(Manifest, frozen=True, kw_only=True):
         """The later date, the earlier date and the wiki."""
         return self.interval.recent, self.interval.prev, self.interval.wiki
 
+    @property
+    def language(self) -> str:
+        """The language of the wiki's labels."""
+        return self.interval.language
+
 
 class ImportedManifest(IntervalManifest, frozen=True, kw_only=True):
     """The manifest of an interval that `temporalwiki import` wrote."""
@@ -312,7 +318,7 @@ class CklManifest(Manifest, frozen=True, kw_only=True):
     about: str
     licences: Annotated[list[Licence], msgspec.Meta(min_length=1)]
     source: str
-    language: str
+    language: Language
     options: dict[str, Any]
     counts: CklCounts
 
@@ -456,6 +462,7 @@ class DataSource(msgspec.Struct, frozen=True, omit_defaults=True):
     repository: RepoId | None = None  # on the Hub; None for a folder that is not known to be published
     commit: Commit | None = None
     tag: Tag | None = None
+    language: Language = "en"  # of its rows, as far as the manifest is known
 
     @property
     def id(self) -> str | None:

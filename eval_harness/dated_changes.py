@@ -20,6 +20,8 @@ from rapidfuzz.process import extractOne
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.builders.data_source import source_of
+from temporalwiki.builders.wikidata.cues import UNSPACED
 from temporalwiki.builders.wikipedia.novelty import ALIKE
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 from temporalwiki.eval_harness.cached_model import CachedModel
@@ -41,7 +43,7 @@ UNKNOWN = "other"  # the class of a subject whose class the dataset does not say
 
 _MOST = 400  # facts of an interval, and pairs of sentences
 _ENOUGH = 200  # strict facts: with fewer in all intervals, the others are used too
-_SHORTEST = 5  # words of a sentence
+_SHORTEST = 5  # words of a sentence, or characters in scripts without spaces
 _MASK = "…"
 _NAME = "|".join(f"{name[:3]}(?:{name[3:]}|\\.)?" if name != "May" else name for name in MONTHS)
 _YEAR = r"[12]\d{3}"
@@ -49,6 +51,12 @@ _DATE = re.compile(
     rf"(?:\b\d{{1,2}}(?:st|nd|rd|th)? )?\b(?:{_NAME})(?!\w)(?: \d{{1,2}}\b(?!\d))?(?:,? {_YEAR}\b)?"
     rf"|\b{_YEAR}(?:[-/.]\d{{1,2}}){{0,2}}\b"
 )
+# in other languages: "3. Dezember 2021", "3 de diciembre de 2021", "2021年12月3日"
+_OTHER_DATE = re.compile(
+    rf"\b\d{{1,2}}\.?(?: [^\W\d_]{{1,3}})? [^\W\d_]+\.?(?: [^\W\d_]{{1,3}})? {_YEAR}\b"
+    rf"|(?<!\d){_YEAR} ?[年년](?: ?\d{{1,2}} ?[月월])?(?: ?\d{{1,2}} ?[日일])?"
+)
+_UNSPACED = re.compile(f"[{UNSPACED}]")
 _INTERVAL = re.compile(r"(probes|diffset|deletions)-(\d{8})-(\d{8})")
 
 Topics = Literal["none", "relation", "class"]
@@ -93,12 +101,13 @@ def read_changes(
             "they say what changed in which month"
         )
     classes = _classes(data, configs.values()) if topics == "class" else {}
+    language = _language(data, configs.values())
     facts: list[tuple[bool, Change]] = []
     texts: list[Change] = []
     for (_, recent), of in sorted(configs.items()):
         month = month_number(date(int(recent[:4]), int(recent[4:6]), int(recent[6:])) - timedelta(days=1))
         if "probes" in of:
-            facts += _sampled([*_facts(data, of["probes"], month, topics, classes)])
+            facts += _sampled([*_facts(data, of["probes"], month, topics, classes, language)])
         if {"diffset", "deletions"} <= of.keys():
             texts += _texts(data, of["deletions"], of["diffset"], month, topics, classes)
     inside = [(strict, fact) for strict, fact in facts if _inside(fact, first, last)]
@@ -193,7 +202,7 @@ def _sampled(facts: list[tuple[bool, Change]]) -> list[tuple[bool, Change]]:
 
 
 def _facts(
-    data: str, config: str, month: int, topics: str, classes: Mapping[str, str]
+    data: str, config: str, month: int, topics: str, classes: Mapping[str, str], language: str
 ) -> Iterator[tuple[bool, Change]]:
     """Yield whether it is strict, and the change, for each changed fact that has a wrong object."""
     rows: Sequence[Row] = load(data, config, None).get("changed", ())
@@ -218,7 +227,7 @@ def _facts(
                 prompt_of(row),
                 row["object"],
                 tuple(wrong),
-                row,
+                {**row, "language": language},
             ),
         )
 
@@ -250,13 +259,16 @@ def _sentences(row: Row) -> list[str]:
     host = re.match(r"https?://([a-z]{2,3})\.", row.get("url") or "")
     language = host[1] if host else "en"
     texts = [text for part in (row["text"] or "").split("\n\n") for text in split_sentences(part, language)]
-    masked = [masked_dates(text.strip()) for text in texts]
-    return [text for text in masked if len(text.split()) >= _SHORTEST]
+    masked = [masked_dates(text.strip(), language) for text in texts]
+    return [text for text in masked if len(_UNSPACED.sub(" x ", text).split()) >= _SHORTEST]
 
 
-def masked_dates(sentence: str) -> str:
-    """Return a sentence with "…" for years, dates and English names of months: they would tell when it was written."""
-    return _DATE.sub(_MASK, sentence)
+def masked_dates(sentence: str, language: str = "en") -> str:
+    """Return a sentence with "…" for years and dates, which would tell when it was written.
+
+    In English, names of months are masked everywhere, in other languages only between a day and a year.
+    """
+    return _DATE.sub(_MASK, sentence if language == "en" else _OTHER_DATE.sub(_MASK, sentence))
 
 
 def _pair(removed: Sequence[str], added: Sequence[str]) -> tuple[str, str] | None:
@@ -270,6 +282,12 @@ def _pair(removed: Sequence[str], added: Sequence[str]) -> tuple[str, str] | Non
         if match is not None and (best is None or match[1] > best[0]):
             best = match[1], sentence, match[0]
     return None if best is None else best[1:]
+
+
+def _language(data: str, intervals: Any) -> str:
+    """Return the language of a dataset by the manifest of one of its configs; "en" if there is none."""
+    config = next(name for of in intervals for name in of.values())
+    return source_of(data, config, load(data, config, None)).language
 
 
 def _classes(data: str, intervals: Any) -> dict[str, str]:

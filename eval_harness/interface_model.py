@@ -10,21 +10,17 @@ from typing import Any
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.progress import Progress
-from temporalwiki.builders.ckl.templates import find_template, one_line
+from temporalwiki.builders.ckl.templates import asking, fill, find_template, one_line
 from temporalwiki.eval_harness import replies
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.provider_model import RETRIES, ProviderModel, ask_each
-from temporalwiki.eval_harness.references import choices_of, right_answers
+from temporalwiki.eval_harness.references import choices_of, language_of, right_answers
 from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.methods import needs
 
 PRECISION = "api"  # of a model whose precision nobody tells
 MEASURES = ("exact_match", "f1", *replies.OUTCOMES, "judge_agreement")
 _MOST_TOKENS = 2048  # of a reply, its reasoning included
-_ASK = (
-    "{question}\nReply with the answer only, a name without an explanation. "
-    'If you do not know it, reply "I don\'t know".'
-)
 _JUDGE = """\
 Question: {question}
 Right answers: {right}
@@ -77,11 +73,15 @@ class InterfaceModel(ProviderModel):
 
 
 def question_about(row: Row, as_of: str = "") -> str:
-    """Return the question about the object of a fact: the relation's own, or a plain one. ``as_of`` is a date."""
-    subject, relation = one_line(row["subject"]), one_line(row["relation"])
-    template = find_template(str(row.get("relation_id")), relation)
-    question = template.ask(subject) if template else f'Which name completes "{subject} {relation}"?'
-    return f"As of {one_line(as_of)}: {question}" if as_of else question
+    """Return the question about the object of a fact: the relation's own, or a plain one. ``as_of`` is a date.
+
+    The row's "language" is that of the question (``language_of``), or else it is English.
+    """
+    subject, relation, language = one_line(row["subject"]), one_line(row["relation"]), language_of(row)
+    template = find_template(str(row.get("relation_id")), relation, language=language)
+    words = asking(language)
+    question = template.ask(subject) if template else fill(words.question, {"[X]": subject, "[relation]": relation})
+    return fill(words.dated, {"[date]": one_line(as_of), "[question]": question}) if as_of else question
 
 
 def read_replies(model: InterfaceModel, questions: Sequence[str], rows: Sequence[Row], what: str) -> list[Item]:
@@ -89,7 +89,7 @@ def read_replies(model: InterfaceModel, questions: Sequence[str], rows: Sequence
 
     If the model has a judge, "judge" is the outcome by the judge, and "judge_agreement" whether it is the same.
     """
-    said = model.ask([_ASK.format(question=question) for question in questions], what)
+    said = model.ask([_prompt(question, row) for question, row in zip(questions, rows, strict=True)], what)
     items: list[Item] = []
     for row, reply in zip(rows, said, strict=True):
         outcome, answer = replies.read(reply, row)
@@ -113,3 +113,8 @@ def read_replies(model: InterfaceModel, questions: Sequence[str], rows: Sequence
             item["judge"] = judged
             item["judge_agreement"] = None if judged is None else item[judged]
     return items
+
+
+def _prompt(question: str, row: Row) -> str:
+    words = asking(language_of(row))
+    return fill(words.prompt, {"[question]": question, "[unknown]": words.unknown})

@@ -41,6 +41,11 @@ def choices_of(row: Row) -> tuple[list[str], list[str]]:
     return list(right.values()), [label for name, label in wrong.items() if name not in names]
 
 
+def language_of(row: Row) -> str:
+    """Return the language of a row's labels, which ``evaluate`` adds to rows of data that is not English."""
+    return str(row.get("language") or "en")
+
+
 def answers_in(row: Row, columns: Sequence[str]) -> list[str]:
     """Return the distinct texts of columns, without texts that normalise to nothing: no answer equals those."""
     return [text for text in _texts(row, columns) if normalize(text)]

@@ -1,6 +1,7 @@
 """Read the free reply of a chat model: which answer does it give to the question about a fact, if any?
 
-The rules know the phrases of English replies. In other languages they find names, but no negation and no refusal.
+The rules know the phrases of English replies. In other languages they find names, and the words that ``asking`` gives
+to a model that does not know the answer, but no negation and no other refusal.
 """
 
 # ruff: noqa: E501 - one cue a line
@@ -13,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from temporalwiki.base.normalization import normalize
+from temporalwiki.builders.ckl.templates import asking
 from temporalwiki.eval_harness.answers import answer as first_sentence
-from temporalwiki.eval_harness.references import choices_of, right_answers
+from temporalwiki.eval_harness.references import choices_of, language_of, right_answers
 
 Outcome = Literal["new", "old", "both", "neither", "abstained"]
 OUTCOMES: tuple[Outcome, ...] = ("new", "old", "both", "neither", "abstained")
@@ -256,7 +258,8 @@ def read(reply: str, row: Mapping[str, Any]) -> Reading:
     masked = part
     for mention in reversed(mentions):
         masked = f"{masked[: mention.start]}\x02{masked[mention.end :]}"
-    abstains = not normalize(part) or _ABSTAINS.search(masked) is not None
+    unknown = asking(language_of(row)).unknown
+    abstains = not normalize(part) or _ABSTAINS.search(masked) is not None or unknown.lower() in masked.lower()
     given = [mention for mention in mentions if mention.sides]
     top = max((mention.level for mention in given), default=0)
     if top == 0 or (top == 1 and (abstains or _LATER.search(part))):

@@ -67,6 +67,8 @@ def path_of(folder: Path, inputs: Mapping[str, Any]) -> Path:
     task, model, data = inputs["task"], inputs["model"], inputs["data"]
     others = [inputs[name]["revision"] for name in ("start", "judge") if name in inputs]
     others += [f"after {data['newer']['day']}"] if "newer" in data else []
+    if "language" in data.get("source", {}):  # not English; models behind an interface are asked in it
+        others.append(f"in {data['source']['language']}")
     others += [f"retrieved {fingerprint(data['retrieved'])}"] if "retrieved" in data else []
     key = fingerprint(task, model["revision"], model["precision"], data["config"], data["hash"], *others)
     name = f"{_plain(Path(model['name']).resolve().name)}-{fingerprint(model['revision'])[:8]}"

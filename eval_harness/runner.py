@@ -279,6 +279,8 @@ def _evaluate(
         where = f"{wanted.data}, {config}"
         rows |= {split: retriever.with_passages(of, task.query, where) for split, of in read.items()}
         with_some = {split: sum(bool(row[PASSAGES]) for row in rows[split]) for split in read}
+    if source is not None and isinstance(model, InterfaceModel):
+        rows = {split: [{**row, "language": source.language} for row in of] for split, of in rows.items()}
     outcome = task.run(cast(CachedModel, model), rows)  # tasks with a start model also take stored scores
     if not outcome.scores:
         why = ", ".join(f"{count} {reason}" for reason, count in outcome.excluded.items())

@@ -515,13 +515,11 @@ def _data(training: TrainingManifest) -> tuple[BuiltManifest | ImportedManifest 
             find = functools.partial(find_on_hub, source.repository, source.config, source.commit)
             with contextlib.suppress(NotFound):  # deleted since
                 if (found := ask(source.repository, find)) and isinstance(found[1], BuiltManifest):
-                    return found[1], [found[1].interval.language]
+                    return found[1], [found[1].language]
     if PurePath(named).is_absolute():
         for manifest in reversed(read_manifests(Path(named))):
             if any(config in (name, found.short_name) for name, found in manifest.configs.items()):
-                if isinstance(manifest, CklManifest):
-                    return None, [manifest.language]
-                return manifest, [manifest.interval.language]
+                return None if isinstance(manifest, CklManifest) else manifest, [manifest.language]
         return None, []
     info = _dataset_info(named)
     languages = (info.card_data.get("language") if info and info.card_data else None) or []

@@ -56,6 +56,7 @@ def stage_month(
     rows: list[dict[str, Any]],
     probes: list[dict[str, Any]],
     wikidata: str = "",
+    wiki: str = "enwiki",
 ) -> dict[str, Any]:
     """Stage one interval as a build does."""
     name, short = f"{prev}-{recent}", prev[4:6] + recent[4:6]
@@ -81,7 +82,7 @@ def stage_month(
     }
     counts = dict.fromkeys(("categorised", "sampled", "aligned", "filtered", "kept"), 1)
     return {
-        "interval": {"wiki": "enwiki", "language": "en", "prev": prev, "recent": recent, "wikidata_recent": wikidata},
+        "interval": {"wiki": wiki, "language": wiki[:2], "prev": prev, "recent": recent, "wikidata_recent": wikidata},
         "inputs": [{"file": "enwiki/a.bz2", "size": 5, "sha1": "x"}],
         "options": {"seed": 0, "unchanged_fraction": 0.001},
         "warnings": ["no closing ]"],
@@ -99,9 +100,15 @@ def _whole(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def add_month(
-    folder: Path, prev: str, recent: str, rows: list[Any], probes: list[Any] | None = None, wikidata: str = ""
+    folder: Path,
+    prev: str,
+    recent: str,
+    rows: list[Any],
+    probes: list[Any] | None = None,
+    wikidata: str = "",
+    wiki: str = "enwiki",
 ) -> dict[str, Any]:
     staged = folder.parent / f"staged-{prev}-{recent}-{len(rows)}"
-    manifest = stage_month(staged, prev, recent, rows, [probe(1)] if probes is None else probes, wikidata)
+    manifest = stage_month(staged, prev, recent, rows, [probe(1)] if probes is None else probes, wikidata, wiki)
     install(staged, checked(manifest, "month"), folder, folder_card)
     return manifest

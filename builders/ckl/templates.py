@@ -1,4 +1,4 @@
-"""The wording of Wikidata's relations: a cloze and a question for each.
+"""The wording of Wikidata's relations: a cloze and a question for each, and how a model is asked the question.
 
 A file such as templates_de.yaml has the wording of a language, which is this project's own. The blank comes last, so
 that models that read from left to right can fill it. What is true of a relation in every language is here.
@@ -13,11 +13,13 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
 _FILES = {file.stem.partition("_")[2]: file for file in Path(__file__).parent.glob("templates_*.yaml")}
 LANGUAGES = tuple(sorted(_FILES))
+_ASKING = "asking"  # the key of a file that is no relation
 SENTINEL = "<extra_id_0>"  # stands for the object
 ANY_SENTINEL = re.compile(r"<extra_id_[0-9]+>")
 # control characters and marks of direction, which models read but people cannot see
@@ -49,21 +51,36 @@ class Template:
 
     def statement(self, subject: str) -> str:
         """Return the cloze about ``subject``, with <extra_id_0> for the object."""
-        # by parts: the subject itself may contain "[Y]"
-        return "".join({"[X]": subject, "[Y]": SENTINEL}.get(part, part) for part in _parts(self.cloze))
+        return fill(self.cloze, {"[X]": subject, "[Y]": SENTINEL})
 
     def ask(self, subject: str) -> str:
         """Return the question about ``subject``."""
-        return "".join(subject if part == "[X]" else part for part in _parts(self.question))
+        return fill(self.question, {"[X]": subject})
+
+
+@dataclass(frozen=True)
+class Asking:
+    """How a model is asked about any fact: texts with blanks in square brackets, for ``fill``."""
+
+    question: str  # about a relation without a template: [X] stands for the subject, [relation] for its label
+    dated: str  # [question] as of [date]
+    prompt: str  # [question], and what a reply may be; [unknown] stands for the next text
+    unknown: str  # the reply of a model that does not know the answer
+
+
+def fill(text: str, values: Mapping[str, str]) -> str:
+    """Return a text with values for its blanks ("[X]"). A value that looks like a blank stays as it is."""
+    return "".join(values.get(part, part) for part in _parts(text))
 
 
 def find_template(
     relation_id: str, label: str, lama: Mapping[str, str] | None = None, language: str = "en"
 ) -> Template | None:
-    """Return the template of a relation ("P6") in one of LANGUAGES, or None if it has no wording.
+    """Return the template of a relation ("P6"), or None if it has no wording.
 
-    ``lama`` has LAMA's clozes by relation id, which replace our own. An English relation that is not in the file gets
-    its wording from its label, if that is a noun phrase.
+    The template is in English if ``language`` is not one of LANGUAGES. ``lama`` has LAMA's clozes by relation id,
+    which replace our own. An English relation that is not in the file gets its wording from its label, if that is a
+    noun phrase.
     """
     own = None if relation_id in _NEVER else templates(language).get(relation_id)
     if own is None and language == "en" and relation_id not in _NEVER:
@@ -75,17 +92,29 @@ def find_template(
 
 @functools.cache
 def templates(language: str) -> dict[str, Template]:
-    """Return the templates of one of LANGUAGES by relation id."""
+    """Return the templates of a language by relation id; the English ones if it is not one of LANGUAGES."""
     found = {}
-    for relation, wording in yaml.safe_load(_FILES[language].read_text("utf-8")).items():
-        cloze, question = wording.split(" | ")
-        found[relation] = Template(cloze, question, relation in _LASTING, relation in _ENDS_WITH_LIFE)
+    for relation, wording in _file(language).items():
+        if relation != _ASKING:
+            cloze, question = wording.split(" | ")
+            found[relation] = Template(cloze, question, relation in _LASTING, relation in _ENDS_WITH_LIFE)
     return found
+
+
+@functools.cache
+def asking(language: str) -> Asking:
+    """Return how a model is asked in a language; in English if it is not one of LANGUAGES."""
+    return Asking(**_file(language)[_ASKING])
+
+
+@functools.cache
+def _file(language: str) -> Any:
+    return yaml.safe_load(_FILES.get(language, _FILES["en"]).read_text("utf-8"))
 
 
 @functools.lru_cache
 def _parts(text: str) -> list[str]:
-    return re.split(r"(\[[XY]\])", text)
+    return re.split(r"(\[[A-Za-z]+\])", text)
 
 
 # A label must be a noun phrase in the singular ("head of government", "military unit"). Labels that begin or end with

@@ -268,6 +268,7 @@ def _as_fact(cloze: Cloze) -> Row:
         "objects": cloze.answers,
         "aliases": cloze.aliases,
         "gone_objects": answers_in(cloze.row, ("old_answers",)),
+        "language": cloze.row.get("language"),
     }
 
 

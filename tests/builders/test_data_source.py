@@ -72,6 +72,15 @@ def test_a_folder_knows_its_months_on_the_hub_only_after_they_are_there(folder: 
     assert source_of(str(folder), "probes-1112", {}).repository is None
 
 
+def test_the_language_is_that_of_the_wiki_here_and_on_the_hub(tmp_path: Path, hub: LoopbackHub) -> None:
+    folder = tmp_path / "german"
+    add_month(folder, "20211101", "20211201", [article(1)], wiki="dewiki")
+    assert source_of(str(folder), "probes-1112", {}).language == "de"
+    list(publish_dataset(folder, REPO))
+    commit = hub.repo("dataset", REPO).tags["2021.12"]
+    assert source_of(f"{REPO}@{commit}", "probes-1112", {}).language == "de"
+
+
 def test_a_publisher_that_was_killed_before_its_list_writes_it_in_the_next_run(folder: Path, hub: LoopbackHub) -> None:
     list(publish_dataset(folder, REPO))
     (folder / "published.json").unlink()

@@ -19,6 +19,7 @@ from temporalwiki.eval_harness.scoring import Text
 
 import tiny_models
 from a_dataset import write_dataset
+from a_month import add_month, article, probe
 
 FEBRUARY = 2021 * 12 + 1
 
@@ -124,6 +125,22 @@ def test_dates_and_names_of_months_are_masked(sentence: str, masked: str) -> Non
     assert masked_dates(sentence) == masked
 
 
+OTHER_LANGUAGES = [
+    ("Sie schloss am 3. Dezember 2021.", "Sie schloss am …."),
+    ("Cerró el 3 de diciembre de 2021 sin más.", "Cerró el … sin más."),
+    ("Elle a fermé le 3 déc. 2021.", "Elle a fermé le …."),
+    ("Im März 2021 kamen 12 Boote.", "Im März … kamen 12 Boote."),
+    ("2021年12月3日に閉店した。", "…に閉店した。"),
+    ("2021년 12월에 문을 닫았다.", "…에 문을 닫았다."),
+    ("Sie hat 12345 Einwohner, 300 davon alt.", "Sie hat 12345 Einwohner, 300 davon alt."),
+]
+
+
+@pytest.mark.parametrize(("sentence", "masked"), OTHER_LANGUAGES)
+def test_dates_are_masked_in_other_languages(sentence: str, masked: str) -> None:
+    assert masked_dates(sentence, "de") == masked
+
+
 # Removed text, new text, and the pair
 
 TEXTS = {
@@ -134,6 +151,11 @@ TEXTS = {
     ),
     "only a date differs": ("It had ten cities in March 2020.", "It had ten cities in May 2021.", None),
     "nothing similar": ("The capital of the country is Easton.", "Fish swim very far in winter nights.", None),
+    "a script without spaces": (
+        "この国の首都は東市です。",
+        "この国の首都は西市です。",
+        ("この国の首都は東市です。", "この国の首都は西市です。"),
+    ),
     "too short": ("Capital: Easton.", "Capital: Weston.", None),
 }
 
@@ -189,6 +211,19 @@ SAID = {
     "neither": ("Sutton", 0),
     "nothing": ("I don't know", 0),
 }
+
+
+def test_facts_are_asked_in_the_language_of_the_wiki(tmp_path: Path) -> None:
+    row = probe(1) | {"relation": "Hauptstadt", "relation_id": "P36", "object": "Weston", "gone_objects": ["Easton"]}
+    add_month(tmp_path / "data", "20210201", "20210301", [article(1)], [row], wiki="dewiki")
+    asked: list[str] = []
+    model = InterfaceModel("mockllm/model", tmp_path / "scores")
+    model.__dict__["_model"] = client(lambda prompt: asked.append(prompt) or "Das weiß ich nicht.")
+    evidence(model, read_changes(str(tmp_path / "data")))
+    assert asked == [
+        f"Was ist die Hauptstadt von {row['subject']}?\nAntworte nur mit einem Namen, ohne Erklärung. "
+        "Wenn du die Antwort nicht weißt, antworte „Das weiß ich nicht“."
+    ]
 
 
 @pytest.mark.parametrize("case", SAID)

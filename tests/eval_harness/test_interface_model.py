@@ -26,6 +26,7 @@ from temporalwiki.eval_harness.stored_scores import StoredScores, open_scores
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 
 from a_dataset import write_dataset
+from a_month import add_month, article
 
 pytest.importorskip("inspect_ai.model", reason="the extra adapters has inspect-ai")
 
@@ -121,6 +122,14 @@ QUESTIONS = [
     ({"subject": "Ostravia", "relation": "head of government", "relation_id": "P6"}, "May 2023", "As of May 2023: Who is the head of government of Ostravia?"),
     ({"subject": "A\nB", "relation": "is located near", "relation_id": "P99999"}, "", 'Which name completes "A B is located near"?'),
     ({"subject": "Brask", "relation": "is in"}, "", 'Which name completes "Brask is in"?'),
+    ({"subject": "Brask", "relation": "Hauptstadt", "relation_id": "P36", "language": "de"}, "", "Was ist die Hauptstadt von Brask?"),
+    ({"subject": "Brask", "relation": "Hauptstadt", "relation_id": "P36", "language": "de"}, "Mai 2023", "Stand Mai 2023: Was ist die Hauptstadt von Brask?"),
+    ({"subject": "Brask", "relation": "Wappen", "relation_id": "P99999", "language": "de"}, "", "Welcher Name ergänzt „Brask Wappen“?"),
+    # a language without a file: English words, but not around a label that is not English
+    ({"subject": "Brask", "relation": "capitale", "relation_id": "P36", "language": "fr"}, "", "What is the capital of Brask?"),
+    ({"subject": "Brask", "relation": "devise", "relation_id": "P99999", "language": "fr"}, "", 'Which name completes "Brask devise"?'),
+    # names that look like blanks
+    ({"subject": "[relation]", "relation": "is in"}, "[question]", 'As of [question]: Which name completes "[relation] is in"?'),
 ]  # fmt: skip
 
 
@@ -150,6 +159,22 @@ def test_shares_of_outcomes(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     assert (shown["changed", "new"].higher_is_better, shown["changed", "old"].higher_is_better) == (True, None)
     with pytest.raises(InputError, match="holds results of mockllm/model, which gives no likelihoods"):
         StoredScores(result.path)
+
+
+def test_data_of_a_wiki_is_asked_in_its_language(tmp_path: Path) -> None:
+    """Another language is another result: the questions differ, though the rows are the same."""
+    replies = {"German": "Das weiß ich nicht.", "English": "I don't know"}
+    asked: list[str] = []
+    paths = set()
+    for wiki, name in (("dewiki", "German"), ("enwiki", "English")):
+        add_month(tmp_path / name, "20211101", "20211201", [article(1)], wiki=wiki)
+        say = lambda prompt, name=name: asked.append(prompt) or replies[name]  # noqa: E731
+        run = wanted(tmp_path / name, tmp_path, {"twiki_probes": {}})
+        (result,) = evaluate(run, mock(tmp_path, say))
+        assert result.manifest.scores["changed/abstained"].value == 100
+        paths.add(result.path)
+    assert len(paths) == 2
+    assert ["Antworte nur" in prompt for prompt in asked] == [True, False]
 
 
 def test_the_leak_check_counts_the_new_answers(tmp_path: Path) -> None:

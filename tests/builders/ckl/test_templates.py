@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
-from temporalwiki.builders.ckl.templates import LANGUAGES, Template, find_template, one_line, templates, unsafe_label
+from temporalwiki.builders.ckl.templates import (
+    LANGUAGES,
+    Template,
+    asking,
+    fill,
+    find_template,
+    one_line,
+    templates,
+    unsafe_label,
+)
 
 HOSTILE = ["[Y]", "[X]", "[X] of [Y]", r"\1 \g<0>", "{0} %s", "a\nb", '"=cmd()|', "</script>", "../..", "Zoë 🎉"]
 
@@ -21,6 +30,23 @@ def test_a_subject_is_put_in_as_it_is(subject: str) -> None:
     how = Template("The mayor of [X] is [Y].", "Who is the mayor of [X]?")
     assert how.statement(subject) == "The mayor of " + subject + " is <extra_id_0>."
     assert how.ask(subject) == "Who is the mayor of " + subject + "?"
+
+
+@given(st.text(), st.sampled_from(LANGUAGES))
+def test_what_is_put_in_is_not_read_again(value: str, language: str) -> None:
+    words = asking(language)
+    blanks = {
+        "question": "[X] [relation]",
+        "dated": "[date] [question]",
+        "prompt": "[question] [unknown]",
+        "unknown": "",
+    }
+    for part, names in blanks.items():
+        text = getattr(words, part)
+        assert sorted(re.findall(r"\[\w+\]", text)) == sorted(names.split())
+        for name in names.split():
+            before, _, after = text.partition(name)
+            assert fill(text, {name: value}) == before + value + after
 
 
 def test_there_are_two_languages_with_the_same_relations() -> None:
