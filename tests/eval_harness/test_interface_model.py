@@ -25,6 +25,7 @@ from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.stored_scores import StoredScores, open_scores
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 
+import a_ckl_config
 from a_dataset import write_dataset
 from a_month import add_month, article
 
@@ -175,6 +176,20 @@ def test_data_of_a_wiki_is_asked_in_its_language(tmp_path: Path) -> None:
         paths.add(result.path)
     assert len(paths) == 2
     assert ["Antworte nur" in prompt for prompt in asked] == [True, False]
+
+
+def test_a_german_config_of_ckl_is_asked_in_german(tmp_path: Path) -> None:
+    rows = {"test": [a_ckl_config.live(1) | {"question": "Wo spielt Ann?"}]}
+    config = a_ckl_config.config("updatedlama-20211101-20211201", rows, language="de", short_name="updatedlama-1112")
+    a_ckl_config.add(tmp_path / "ckl", config)
+    asked: list[str] = []
+    model = mock(tmp_path, lambda prompt: asked.append(prompt) or "Das weiß ich nicht.")
+    run = wanted(tmp_path / "ckl", tmp_path, {"lama": {"question": True, "candidates": 0}})
+    (result,) = evaluate(run, model)
+    assert result.manifest.scores["test/abstained"].value == 100
+    assert [prompt.partition(". ")[0] for prompt in asked] == [
+        "Wo spielt Ann?\nAntworte nur mit einem Namen, ohne Erklärung"
+    ]
 
 
 def test_the_leak_check_counts_the_new_answers(tmp_path: Path) -> None:
