@@ -18,9 +18,9 @@ from temporalwiki.eval_harness.references import choices_of, language_of, right_
 from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.methods import needs
 
-PRECISION = "api"  # of a model whose precision nobody tells
+PRECISION = "api"  # the precision in results, because a provider does not tell its own
 MEASURES = ("exact_match", "f1", *replies.OUTCOMES, "judge_agreement")
-_MOST_TOKENS = 2048  # of a reply, its reasoning included
+_MOST_TOKENS = 2048  # the most tokens of a reply, its reasoning included
 _JUDGE = """\
 Question: {question}
 Right answers: {right}
