@@ -73,7 +73,7 @@ class CachedModel:
         return revision(self.reference)
 
     def check(self) -> None:
-        """Raise InputError if there is no such model. This reads no more than the first score needs anyway."""
+        """Raise InputError if the model is missing. This reads no more than the first score needs anyway."""
         self.revision  # noqa: B018 - looks for the model
 
     @cached_property
@@ -244,7 +244,7 @@ def revision(reference: str, **options: Any) -> str:
     """Return the identity of a checkpoint: a hash of its files, or the commit of a model on the Hub.
 
     For an adapter or added layers, "+" and the revision of the base model follow. ``options`` are the options of
-    ``from_pretrained`` for downloads. Raises InputError if there is no such checkpoint.
+    ``from_pretrained`` for downloads. Raises InputError if the checkpoint is missing.
     """
     reference = checkpoint.pinned(reference, **options)
     folder = checkpoint.folder_of(reference, **options)

@@ -125,8 +125,8 @@ def read_changes(
 def evidence(model: Model, changes: Sequence[Change], panel: Sequence[tuple[Model, int]] = ()) -> list[Item]:
     """Return an item for each change that the model can score. Scores and replies are cached.
 
-    The evidence is the NLL per token of the old side minus that of the new side; if a fact had several objects before,
-    the likeliest counts. A model behind an interface is asked the facts: its evidence is 1 for the new answer, -1 for
+    The evidence is the old side's NLL per token minus the new side's; if a fact had several objects before, the
+    likeliest counts. A model behind an interface is asked the facts: its evidence is 1 for the new answer, -1 for
     an old one, and 0 for both, neither or none.
 
     ``panel`` are reference models and the last month that each knows (year * 12 + month - 1). The difficulty of an

@@ -75,7 +75,7 @@ class InterfaceModel(ProviderModel):
 def question_about(row: Row, as_of: str = "") -> str:
     """Return the question about the object of a fact: the relation's own, or a plain one. ``as_of`` is a date.
 
-    The row's "language" is that of the question (``language_of``), or else it is English.
+    The question is in the row's "language" (``language_of``), or else in English.
     """
     subject, relation, language = one_line(row["subject"]), one_line(row["relation"]), language_of(row)
     template = find_template(str(row.get("relation_id")), relation, language=language)

@@ -100,7 +100,7 @@ class LoggedModel:
     def items(self, probes: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Item]:
         """Return an item for each probe in the log, as ``twiki_probes`` does; ``excluded`` counts the other probes.
 
-        Raises NothingToScoreError if it has none of them.
+        Raises NothingToScoreError if the log lacks all of them.
         """
         found: list[Item] = []
         for split, rows in probes.items():

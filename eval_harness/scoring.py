@@ -28,7 +28,7 @@ SENTINEL = "<extra_id_0>"  # where an encoder-decoder model writes its answer
 
 _ROWS = (64, 128, 256, 512)  # the sizes to choose from: the most tokens of a row that holds a tree
 _BATCH = 512  # tokens of a batch, enough for fast matrix products
-_ATTENTION = 1800  # tokens of a row in which attention costs as much as all else (135M parameters, one core)
+_ATTENTION = 1800  # in rows of so many tokens, attention costs as much as all else (135M parameters, one core)
 _LOGITS = 1 << 29  # the most logits at once on a GPU (2 GB)
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
@@ -90,7 +90,7 @@ class Scorer:
     """Scores texts with one model. Except for rounding, a score does not depend on the other texts of its batch."""
 
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase, precision: str = "fp32") -> None:
-        """Switch the model to evaluation mode. ``precision`` is that of the matrix products, "fp32" or "bf16"."""
+        """Switch the model to evaluation mode. Matrix products have the ``precision`` "fp32" or "bf16"."""
         self.model, self.tokenizer, self.precision = plain(model.eval()), tokenizer, precision
         self.encoder_decoder = is_encoder_decoder(self.model)
         self._encoder = Encoder(tokenizer)

@@ -335,7 +335,7 @@ def _scores(groups: Sequence[Items], scale: Scale, errors: bool = True) -> _Scor
 
 
 def _matched(first: _Columns, second: _Columns) -> _Scores:
-    """Return the mean of the first test minus that of the second, over pairs of facts with the same relation.
+    """Return the mean of the first test minus the second's, over pairs of facts with the same relation.
 
     With c and u facts of a relation, its difference has the weight c * u / (c + u), as in a regression with an effect
     for each relation. Relations on one side only have no weight.

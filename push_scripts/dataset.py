@@ -91,7 +91,7 @@ def publish_dataset(
 
 
 def remember_published(folder: Path, head: Head) -> None:
-    """Write to the folder's ``published.json`` which of its months the repository has, and in which revision."""
+    """Write to the folder's ``published.json`` the revision of each of its months that the repository has."""
     months = [month for month in published_months(head) if month.tag in head.tags]
     record_published(folder, head.repo_id, months, lambda month: head.tags[month.content["tag"]])
 
