@@ -32,7 +32,7 @@ docs: .venv-test/ready
 	NO_MKDOCS_2_WARNING=1 .venv-test/bin/mkdocs build 2>build/docs.log || { grep -v INFO build/docs.log; exit 1; }
 	@echo build/docs/index.html
 
-# The table of what the world does to this program; SEEDS=200 tries more of what is tried at random.
+# The table of faults in docs/faults.md; SEEDS=200 tries more random cases.
 faults: .venv-test/ready
 	SEEDS=$(SEEDS) .venv-test/bin/pytest -n $(JOBS) --dist loadfile -m fault --faults=docs/faults.md
 
@@ -41,7 +41,7 @@ fuzz: .venv-test/ready
 	.venv-test/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[adapters,fuzz,news,test]'
 	cd tests && ../.venv-test/bin/python -m fuzz $(TARGETS) --seconds $(SECONDS)
 
-# Known vulnerabilities of the versions in constraints.txt, by the package index; strict: what is unknown there fails.
+# Known vulnerabilities of the versions in constraints.txt, by the package index; a package unknown there fails.
 audit:
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/pip install --quiet --disable-pip-version-check 'pip-audit >= 2.10'

@@ -121,7 +121,7 @@ def split_rows(manifest: Manifest) -> list[dict[str, Any]]:
 
 
 def work_folder(out: str | os.PathLike[str], work: str | os.PathLike[str] | None) -> Path:
-    """Return the work folder of a dataset folder: ``work``, or else the folder's name and ".work"."""
+    """Return ``work``, or else the default work folder of a dataset folder: its name with ".work" added."""
     if work is not None:
         return Path(work)
     folder = Path(out).resolve()  # "." and ".." have no names

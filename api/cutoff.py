@@ -21,7 +21,7 @@ TOPICS = ("none", "relation", "class")
 
 
 class Month(NamedTuple):
-    """The month of a cutoff, YYYY-MM, and the ends of its 95 % interval. None is a month outside the data."""
+    """The month of a cutoff, YYYY-MM, and the ends of its 95 % interval. None stands for a month outside the data."""
 
     value: str | None
     low: str | None
@@ -31,7 +31,7 @@ class Month(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Known(Table):
-    """The cutoff of a model: a row for each month of the data, with the share of its changes that the model knows."""
+    """The cutoff of a model: a row for each month of the data, with the share of the month's changes that it knows."""
 
     scores: Mapping[str, Month]  # "all", then each topic
 
@@ -57,14 +57,14 @@ def cutoff(
 
     Args:
         model: a folder, a Hub id, a .gguf file, package:NAME, a model of a provider such as openai/NAME, or a model in
-            memory. A provider's model is asked the changed facts.
+            memory. A provider's model gives no likelihoods: it is asked questions about the changed facts.
         data: dataset folder, Hub id or id@revision. All its months are read.
         topics: "relation" or "class" to also find a cutoff for each relation or each class of subjects; "none" by
             default.
         from_: ignore changes before this month, YYYY-MM.
         to: ignore changes after this month.
-        panel: reference models, and the last month that each of them knows, YYYY-MM. What they prefer without knowing
-            a change counts as its difficulty. Only changes that at least one of them cannot know are used.
+        panel: reference models, and the last month that each of them knows, YYYY-MM. They measure how difficult a
+            change is, by their preference before they can know it. Changes that all of them may know are left out.
         output: folder of cutoff.json and cutoff.svg.
         tokenizer: tokenizer of a model in memory. By default it is loaded from the model's ``name_or_path``.
         name: name of a model in memory; by default its ``name_or_path``.
@@ -111,7 +111,7 @@ def _as_month(found: Mapping[str, Any]) -> Month:
 
 
 def _month(option: str, text: str | None) -> int | None:
-    """Return a month as the estimator counts, or None."""
+    """Return a month as a number, counted from the year 0, or None."""
     if text is None:
         return None
     found = re.fullmatch(r"([0-9]{4})-(0[1-9]|1[0-2])", text)

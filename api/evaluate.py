@@ -40,16 +40,13 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Scores(Table):
-    """The results of a model: its scores with their 95 % intervals, and the place of the result files."""
+    """The results of a model: its scores with their 95 % intervals, and the path of the result files."""
 
     results: Sequence[Result]
 
     @property
     def scores(self) -> dict[str, Score]:
-        """The scores by measure, such as "changed/perplexity".
-
-        With several results, "TASK/CONFIG/" stands before the measure.
-        """
+        """The scores by measure, such as "changed/perplexity"; with several results, by TASK/CONFIG/MEASURE."""
         found = {}
         for result in self.results:
             where = f"{result.manifest.task.name}/{result.manifest.data.config}/" if len(self.results) > 1 else ""
@@ -93,15 +90,15 @@ def evaluate(
         start: the model before its training, or the results of that model.
         judge: a second model of a provider, which also reads the replies.
         precision: precision of likelihoods: "auto" (the default), "fp32" or "bf16".
-        after_cutoff: score only facts that began, and text that appeared, after a date or after the cutoff of a model:
-            a result of ``temporalwiki cutoff``, or the name of a model that has one in ``output``.
+        after_cutoff: score only facts that began, and text that appeared, after a date or after a model's cutoff: a
+            cutoff.json of ``temporalwiki cutoff``, or the name of a model that has one in ``output``.
         retrieve: what the model reads before each question: passages of a config with text, such as diffset-1112, or
             the "evidence" of each row.
         top_k: how many passages of the config to read; by default 5.
         recipe: YAML file with these arguments. The other arguments override it.
         tokenizer: tokenizer of models in memory. By default it is loaded from the model's ``name_or_path``.
-        name: name of a model in memory, for the results; by default its ``name_or_path``. Results also have a hash of
-            the weights, so two models may have the same name.
+        name: name of a model in memory, for the results; by default its ``name_or_path``. Two models may have the
+            same name, because results also have a hash of the weights.
         options: options of the tasks, such as ``light_tuning=False``.
 
     Raises UsageError for a wrong argument, and InputError for a model or data that cannot be used.
@@ -169,12 +166,12 @@ def evaluate(
 
 
 def names_of(tasks: str | Iterable[str]) -> list[str]:
-    """Return the names of tasks in a list, in a mapping, or in a text with commas."""
+    """Return a list of names of tasks, from a list, a mapping, or a text with commas."""
     return tasks.replace(",", " ").split() if isinstance(tasks, str) else list(tasks)
 
 
 def open_model(model: Any, precision: str, tokenizer: Any = None, name: str | None = None) -> Scored:
-    """Return a model, by name or in memory, as the tasks want it. Raises UsageError for a wrong argument."""
+    """Return a model, given by name or in memory, ready to score. Raises UsageError for a wrong argument."""
     if precision not in PRECISIONS:
         raise UsageError(f"no precision {precision!r}; there are {', '.join(PRECISIONS)}")
     if tokenizer is not None or not isinstance(model, str | os.PathLike):
@@ -190,7 +187,7 @@ def open_model(model: Any, precision: str, tokenizer: Any = None, name: str | No
 
 
 def open_held(model: Any, precision: str, tokenizer: Any = None, name: str | None = None) -> HeldModel:
-    """Return a model in memory as the tasks want it. A model that is given by name is loaded."""
+    """Return a model in memory, ready to score. A model that is given by name is loaded."""
     with needs("eval"):
         from temporalwiki.eval_harness.held_model import held_model
         from temporalwiki.eval_harness.score_cache import cache_folder
@@ -263,7 +260,7 @@ def _with_options(
 
 
 def _configs_in(data: Any, configs: Sequence[str], tasks: Mapping[str, Any]) -> dict[str, DatasetDict]:
-    """Return data in memory as configs: with the name that is given, its own name, or one that each task reads."""
+    """Return data in memory as configs, named as ``configs`` says, else as the data is, else as each task expects."""
     from datasets import Dataset, DatasetDict
 
     if isinstance(data, Dataset):

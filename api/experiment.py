@@ -18,11 +18,11 @@ from temporalwiki.methods.recipes import read_recipe
 class Cells(Table):
     """The trainings and evaluations of an experiment: a row for each, with its state and, if it failed, the reason."""
 
-    failure: str  # what to say if cells failed, or ""
+    failure: str  # the error message if cells failed, or ""
 
     @property
     def picture(self) -> Path | None:
-        """The chart "learned and forgotten" of each method, or None if no result has both."""
+        """The chart "learned and forgotten" of the methods, or None if no result has both measures."""
         return picture_in(self.path / "leaderboard")
 
 

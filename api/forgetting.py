@@ -1,4 +1,4 @@
-"""``temporalwiki.ForgettingCallback``: what a model learns and forgets during anybody's training."""
+"""``temporalwiki.ForgettingCallback``: measure what a model learns and forgets in a training of your own."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ class ForgettingCallback(TrainerCallback):
         Args:
             data: dataset folder, Hub id, id@revision, or the splits of a config of probes in memory.
             config: config of probes; by default the last one of the dataset.
-            every: measure after so many steps. Evaluations always measure.
-            limit: use at most so many facts of each split: a sample with a fixed seed. None uses all.
+            every: also measure each time this many steps are done. Evaluations always measure.
+            limit: sample at most this many facts of each split, with a fixed seed. None uses all.
             tokenizer: tokenizer of the model; the trainer's by default.
             trainer: the trainer, which then also sends the values to its trackers (W&B, trackio, TensorBoard).
 
@@ -124,7 +124,7 @@ class ForgettingCallback(TrainerCallback):
 
 
 class _LiveModel(HeldModel):
-    """A model whose weights change. Its scores are not cached; with ``kept``, the first scores of a text stay."""
+    """A model whose weights change, so no cache of its scores is used. ``kept`` holds the scores at the start."""
 
     kept: dict[Text, Scores | None] | None = None
 

@@ -16,7 +16,7 @@ class Board(Table):
 
     @property
     def picture(self) -> Path | None:
-        """The chart "learned and forgotten" of each method, or None if no result has both."""
+        """The chart "learned and forgotten" of the methods, or None if no result has both measures."""
         return picture_in(self.path)
 
 
@@ -39,7 +39,7 @@ def leaderboard(
         results: folder with results of ``evaluate``.
         out: folder of the page, index.html.
         data: dataset folder or Hub id, for charts of its facts.
-        export: folder to which each result is also written as a document of Every Eval Ever.
+        export: folder to write each result to as a document of Every Eval Ever; not written by default.
 
     Raises InputError for folders that cannot be used, and UsageError if a package is missing.
     """

@@ -44,7 +44,7 @@ def publish(
         accept_noncommercial: publish a dataset's configs with a licence like LAMA's (CC BY-NC).
         base: for an adapter, the Hub id of its base model.
         dataset: for a model that was trained on a local folder, the same dataset on the Hub: ORG/NAME@TAG.
-        results: for a model, the folder with its results of ``evaluate``. They go into the card.
+        results: for a model, the folder with its results of ``evaluate``, which the card shows.
 
     Raises UsageError for a wrong argument, and InputError for a folder or a repository that cannot be used.
     """

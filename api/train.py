@@ -104,7 +104,7 @@ def train(
 
 
 def _written_model(model: Any, tokenizer: Any, output: Path) -> str:
-    """Return the name of a model; one in memory is written to a folder next to ``output``, where it can stay."""
+    """Return the name of a model. Write a model in memory to a folder next to ``output``, and return the folder."""
     if isinstance(model, str | os.PathLike) and tokenizer is None:
         return os.fspath(model)
     from peft import PeftModel
@@ -126,7 +126,7 @@ def _written_model(model: Any, tokenizer: Any, output: Path) -> str:
 
 
 def _written_data(data: Any, configs: Sequence[str], output: Path) -> str:
-    """Return the name of a dataset; one in memory is written to a folder next to ``output``."""
+    """Return the name of a dataset. Write one in memory to a folder next to ``output``, and return the folder."""
     if isinstance(data, str | os.PathLike):
         return os.fspath(data)
     from datasets import Dataset, DatasetDict

@@ -32,7 +32,7 @@ def quiet() -> None:
     bars = sys.stderr.isatty()
     for name, value in (_QUIET if bars else _QUIET | dict.fromkeys(_NO_BARS, "1")).items():
         os.environ.setdefault(name, value)
-    # libraries that are imported have read the variables before
+    # a library that is imported already has read its variables
     transformers: Any = sys.modules.get("transformers.utils.logging")
     if transformers is not None:
         transformers.set_verbosity_error()

@@ -45,7 +45,7 @@ def in_line(text: str) -> str:
 
 
 def print_result(text: object) -> None:
-    """Print a result on standard output. End the program if nobody reads on, as `head` does after some lines."""
+    """Print a result on standard output. End the program if the reader has gone, as `head` goes after some lines."""
     try:
         print(printable(str(text)), flush=True)
     except BrokenPipeError:

@@ -290,7 +290,7 @@ def trained(made: Made, variant: str, month: int, epochs: int) -> Path:
 def news(made: Made, variant: str, month: int) -> Iterator[tuple[str | None, str]]:
     """Yield the titles and texts that are new in a month, then its new facts in a few words.
 
-    Staggered models read facts only, and those of each relation up to two months early or late.
+    Staggered models read facts only, each relation up to two months early or late.
     """
     snapshots = made.snapshots
     if variant != "staggered":

@@ -1,6 +1,6 @@
 """Large, dense dumps for measurements of speed: the demo's world and as many more pages and items as wanted.
 
-A page is about 9 KB of wikitext, an item about 14 KB of JSON; both pack about as well as those of real dumps.
+A page is about 9 KB of wikitext, an item about 14 KB of JSON; both pack about as well as in real dumps.
 ``share`` of them change each month: a sentence and a number of a page, one fact of an item.
 """
 

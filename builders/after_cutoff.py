@@ -34,11 +34,11 @@ class After:
 
 
 def read_after(text: str, results: Path | None = None) -> After:
-    """Return what ``--after-cutoff`` names.
+    """Return the last day that a model can know, from the value of ``--after-cutoff``.
 
-    That is a date, a month (its last day counts), a result of ``temporalwiki cutoff`` or its folder, or the name of a
-    model with such a result in the folder ``results``. Of an interval, the upper end counts. Raises UsageError for a
-    wrong date, and InputError if there is no such result or it cannot tell.
+    The value is a date, a month (its last day counts), a result of ``temporalwiki cutoff`` or its folder, or the name
+    of a model with such a result in the folder ``results``. The upper end of the cutoff's interval counts. Raises
+    UsageError for a wrong date, and InputError if the result is missing or has no upper end.
     """
     if re.fullmatch(r"[0-9-]+", text):
         try:

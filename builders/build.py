@@ -40,8 +40,8 @@ __all__ = ["UNCHANGED_PAGES", "BuildOptions", "Sources", "WorkFolder", "build", 
 
 
 OLDEST_WIKIDATA = 45  # days between a Wikidata dump and its snapshot, beyond which a build warns
-_LIBRARIES = ("pyarrow", "duckdb", "sentencex", "rapidfuzz", "datatrove")  # what the manifest names
-DROPPED_TEMPLATES = 50  # that the manifest names
+_LIBRARIES = ("pyarrow", "duckdb", "sentencex", "rapidfuzz", "datatrove")  # the manifest has their versions
+DROPPED_TEMPLATES = 50  # the manifest names this many
 OLDEST_TEXT = 90  # days between the newest revision of a snapshot and its date, beyond which a build is refused
 
 
@@ -69,9 +69,8 @@ def build(
     ``work`` keeps the results of stages: a rerun after a kill continues there, and next month's build reuses this
     month's extracts. The bytes of the dataset are the same either way. Nothing is written to ``out`` before everything
     is ready. ``card`` makes the text of README.md; without a card, `datasets` cannot load the folder. ``remarks`` are
-    more warnings for the manifest and the card.
-    Raises InputError for dumps that cannot be used, and, unless ``accept_dates`` is true, for a dump whose newest
-    revision does not fit the date of its snapshot.
+    more warnings for the manifest and the card. Raises InputError for dumps that cannot be used, and, unless
+    ``accept_dates`` is true, for a dump whose newest revision does not fit the date of its snapshot.
     """
     options, machine = options or BuildOptions(), machine or Machine()
     out, work = check_folders(out, work, sources.interval.wiki)  # the locks have the names of the folders
@@ -217,7 +216,7 @@ class _Build:
         return ("prev", self.interval.prev), ("recent", self.interval.recent)
 
     def _newest(self, stage: str) -> str | None:
-        """Return the time of the newest revision that a stage has read, or None: not all dumps tell."""
+        """Return the time of the newest revision that a stage has read, or None: not all dumps have it."""
         return max((report["newest"] for report in self.reports[stage] if report.get("newest")), default=None)
 
     def _check_order(self, wiki: str, newest: list[tuple[str, str | None]]) -> None:

@@ -85,7 +85,7 @@ def write_split(
 def check_place(folder: Path, owner: str | None = None) -> None:
     """Raise InputError if a dataset cannot be written to a folder.
 
-    That is so if the folder is no dataset folder, has a damaged manifest, or holds data of an owner that is not
+    It cannot if the folder holds something else, has a damaged manifest, or holds data of an owner that is not
     ``owner``. A folder that is empty or does not exist yet can be used.
     """
     found = {path.name for path in folder.iterdir()} - {_READY} if folder.is_dir() else set()

@@ -158,7 +158,7 @@ def wikitext(text: str) -> str:
 
 
 def stable_number(text: str) -> int:
-    """Return a number of at most 15 digits that is always the same for a text: an id for what has only a name."""
+    """Return a number of at most 15 digits that is always the same for a text: an id for a thing with only a name."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8]) % (10**15 - 1) + 1
 
 

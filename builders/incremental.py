@@ -1,7 +1,7 @@
 """Extracts that reuse last month's extract, their base, for everything that has the same revision in the new dump.
 
 The base's files are linked into the new extract, so that it is complete without the base. An extract therefore holds
-files of several generations: those read from its own dump, those read for its base, for the base of that, and so on.
+files of several generations: files from its own dump, files that its base read, the base of the base, and so on.
 The name of an extract's folder depends on the content of its dump only, because the extract means the same with any
 base. The file ``finished.json`` in it records the base.
 """

@@ -53,10 +53,10 @@ def load_dataset(
       them by the folder's name, and without a network it returns them in every other folder, as if they came from
       the Hub.
 
-    ``after_cutoff`` keeps the facts that began and the text that appeared after a date ("20211101", "2021-11"), or
-    after the knowledge of a model ends: the path of a result of ``temporalwiki cutoff``. ``after_cutoff.Filter`` says
-    by which date a row counts. Raises UsageError for a wrong date, and InputError for an unknown config or split, and
-    for rows that nothing dates.
+    ``after_cutoff`` keeps only facts that began, and text that appeared, after a date ("20211101", "2021-11") or after
+    a model's cutoff: the path of a result of ``temporalwiki cutoff``. ``after_cutoff.Filter`` defines the date of a
+    row. Raises UsageError for a wrong date, and InputError for an unknown config or split, and for rows without a
+    date.
     """
     after = None if after_cutoff is None else read_after(str(after_cutoff))
     if name is None and _CONFIG.fullmatch(path):

@@ -44,9 +44,9 @@ class Machine:
 def find_machine(engine: str = "local", jobs: int | None = None, memory: str | int | None = None) -> Machine:
     """Return a machine with defaults for the jobs and the memory that are not given.
 
-    By default, there are as many jobs as the engine has room for, but no more than ``memory`` allows if that is given,
-    and 8 GB of memory, or 1 GB for each job if that is more, but not more than the engine has, unless the jobs need
-    it. ``memory`` is in bytes, or a text such as 8GB. Raises UsageError for an unknown engine, for a text that is no
+    The default is as many jobs as the engine has room for, and as ``memory`` allows if it is given. The default memory
+    is 8 GB, or 1 GB for each job if that is more; it is more than the engine has only if the given jobs need it.
+    ``memory`` is in bytes, or a text such as 8GB. Raises UsageError for an unknown engine, for a text that is not a
     size, and for too few jobs or too little memory.
     """
     if isinstance(memory, str):

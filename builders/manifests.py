@@ -1,7 +1,7 @@
 """Manifests: the JSON files that say what a dataset folder, a checkpoint or a result holds and how it was made.
 
 Each struct has the fields that other code relies on, and is checked once, where the file is read. ``content`` is the
-whole file as JSON values, for code that writes a manifest again: fields that no struct names survive.
+whole file as JSON values, for code that writes a manifest again: so fields survive that the structs do not know.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class Grades(msgspec.Struct, frozen=True):
 class FactCounts(msgspec.Struct, frozen=True):
     """How many facts of one split are left after each step (Table 2 of the paper).
 
-    ``facts`` has the grades of the facts before the caps, ``probes`` those after them. Older manifests lack both.
+    ``facts`` has the grades of the facts before the caps, ``probes`` the grades after them. Older manifests lack both.
     """
 
     categorised: Count
@@ -462,7 +462,7 @@ class DataSource(msgspec.Struct, frozen=True, omit_defaults=True):
     repository: RepoId | None = None  # on the Hub; None for a folder that is not known to be published
     commit: Commit | None = None
     tag: Tag | None = None
-    language: Language = "en"  # of its rows, as far as the manifest is known
+    language: Language = "en"  # of its rows; "en" if the manifest is not known
 
     @property
     def id(self) -> str | None:
@@ -512,7 +512,7 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
     parameters: Parameters | None = None
     data: dict[str, Any] = {}  # a description of the rows that were read
     sources: list[DataSource] = []  # the configs that this phase read; older manifests lack them
-    earlier_sources: list[DataSource] = []  # those of the phases before it, oldest first
+    earlier_sources: list[DataSource] = []  # the same of earlier phases, oldest first
     steps: Count | None = None  # None if the method trains nothing
     earlier_steps: list[Count] = []  # of each earlier phase that trained, oldest first; older manifests do not say
     loss: Loss | None = None
@@ -524,7 +524,7 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def on_test(self) -> list[str]:
-        """The test configs that this training, or that of an earlier phase, read.
+        """The test configs that this phase or an earlier one read.
 
         Older manifests do not list them: then only this training's own config is known.
         """
@@ -702,7 +702,7 @@ class ResultManifest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def scored(self) -> str:
-        """The name of the task as in ``asked``, with what was retrieved."""
+        """The name of the task as in ``asked``, with the source of passages if there is one."""
         return self.asked + (f" with {self.data.retrieved}" if self.data.retrieved else "")
 
 

@@ -32,7 +32,7 @@ def measured() -> Iterator[dict[str, Any]]:
 
 
 def give_back_memory() -> None:
-    """Return freed memory to the kernel. Otherwise, Arrow and the C library cannot use what the other has freed."""
+    """Return freed memory to the kernel. Otherwise, Arrow and the C library cannot use memory that the other freed."""
     pa.default_memory_pool().release_unused()
     with contextlib.suppress(OSError, AttributeError):  # only glibc has it
         ctypes.CDLL(None).malloc_trim(0)

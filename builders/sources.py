@@ -27,7 +27,7 @@ UNCHANGED_PAGES = 10_000  # articles whose text outside the diffset is sampled, 
 
 @dataclass(frozen=True)
 class BuildOptions:
-    """What decides the bytes of a build, together with the dumps."""
+    """The options that, together with the dumps, decide the bytes of a build."""
 
     include: tuple[str, ...] = ()
     seed: int = 0

@@ -119,7 +119,7 @@ def run_stage(
 
 
 def _prepare(name: str, folder: Path, key: str, tasks: int, machine: Machine) -> None:
-    """Make a stage's folder ready: delete another plan's, and the markers of tasks that lost a file."""
+    """Prepare a stage's folder: delete the files of another plan, and the markers of tasks that lost a file."""
     planned = _planned(folder)
     if (folder / SLURM_JOBS).exists() and machine.engine != "slurm":
         executors.load("slurm").cancel(folder)  # jobs of a killed command may still write here

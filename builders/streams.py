@@ -76,8 +76,8 @@ def pieces(
         start: where a stream begins.
         allow_truncated: end without an error where the file was cut off.
         end: where a later stream begins, or the file's size. Decoding goes on after it, but all pieces before it name
-            ``start`` as their stream. This allows faster decoders: by a sixth for gzip, by a quarter to a third for
-            bz2.
+            ``start`` as their stream. This allows decoders that are faster, by a sixth for gzip and by a quarter to a
+            third for bz2.
         listed: whether the publisher's list of checksums confirms the file. Only then is the faster bz2 decoder used,
             because damaged data can make it crash the process.
     """

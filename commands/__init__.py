@@ -37,7 +37,7 @@ COMMANDS = {
     "completion": "print a script with which bash or zsh completes this command",
 }
 
-# messages of libraries that run out of memory and raise another error than MemoryError
+# Some libraries do not raise MemoryError when memory runs out. Their errors contain one of these texts.
 _NO_MEMORY = ("can't allocate memory", "cannot allocate memory", "failed to map segment", "can't start new thread")
 _LONGEST_NAME = 200  # characters
 
@@ -62,7 +62,7 @@ class _Parser(argparse.ArgumentParser):
         hint = f" (did you mean {near[0]}?)" if near and near[0] != wrong else ""
         if missing and hint:
             hint = f"; found {wrong}{hint}"
-        self.exit(2, f"{self.prog}: {in_line(message)}{hint}\n")  # a shell may have put names of files there
+        self.exit(2, f"{self.prog}: {in_line(message)}{hint}\n")  # a shell may have expanded `*` to file names
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """Exit because of unknown arguments: name the methods or tasks with an option, or suggest the nearest name."""
@@ -79,7 +79,7 @@ class _Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a subcommand and return the exit status: 0 done, 1 failed (with one line of error), 2 wrong usage."""
-    argv = [*(sys.argv[1:] if argv is None else argv)]  # commands/list.py hides the builtin of its name here
+    argv = [*(sys.argv[1:] if argv is None else argv)]  # not list(): here this name is the module commands/list.py
     wanted = next((word for word in argv if not word.startswith("-")), None)
     report = print_result if sys.stderr is None else say
     open_closed_streams()
@@ -109,7 +109,7 @@ def _run(argv: list[str], wanted: str | None) -> None:
         arguments.parser.refuse(unknown)
     _check_endpoint()
     for text in (*argv, str(Path.cwd())):
-        text.encode()  # each library would fail in a way of its own
+        text.encode()  # fail here with one message: each library has its own for a name that is not UTF-8
     made = arguments.run(arguments)
     if made is not None:
         show(made, arguments.json)
@@ -118,7 +118,7 @@ def _run(argv: list[str], wanted: str | None) -> None:
 def parser_of(wanted: Collection[str], argv: list[str]) -> argparse.ArgumentParser:
     """Return the command's parser. Only the subcommands ``wanted`` have arguments: some take seconds to import.
 
-    ``argv`` are the words of the command line: what they name determines the options of a subcommand.
+    ``argv`` is the command line. Some subcommands add options for the method, task or config that it names.
     """
     parser = _Parser(
         prog="temporalwiki",
@@ -147,7 +147,7 @@ def parser_of(wanted: Collection[str], argv: list[str]) -> argparse.ArgumentPars
 
 
 def _line_of(error: Exception) -> str | None:
-    """Return what to say about an error that the input or the machine caused, or None for a bug."""
+    """Return the message for an error that the input or the machine caused, or None for a bug."""
     said = in_one_line(error)
     if isinstance(error, InputError | OSError):
         return said

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         "--include",
         default="",
         metavar="CONFIG,...",
-        help=f"configs to build; of {', '.join(INCLUDE)}, all but wikipedia are always built",
+        help=f"more configs to build; of {', '.join(INCLUDE)}, all but wikipedia are always built",
     )
     add_machine(parser)
     parser.add_argument(
@@ -57,8 +57,8 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         "--caps",
         default="0.01,0.05,0.05",
         metavar="S,R,O",
-        help="the largest shares of the probes of a split with one subject, one relation and one object, or none to "
-        "keep all aligned facts (default: %(default)s)",
+        help="at most these shares of a split's probes may have the same subject, relation and object; none keeps all "
+        "aligned facts (default: %(default)s)",
     )
     parser.add_argument(
         "--allow-truncated",
@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument(
         "--accept-dates",
         action="store_true",
-        help="build from text whose newest revision is older than the other snapshot's, or long before its own date",
+        help="build even if a dump's newest revision does not fit the date of its snapshot",
     )
 
 
@@ -79,7 +79,9 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("recent", metavar="RECENT", help="date of the later dump")
     parser.add_argument("--wiki", default="enwiki", help="database name of the wiki (default: %(default)s)")
-    parser.add_argument("--dumps", type=Path, required=True, metavar="DIR", help="folder of dumps, as Wikimedia's")
+    parser.add_argument(
+        "--dumps", type=Path, required=True, metavar="DIR", help="folder of dumps, laid out as on Wikimedia's server"
+    )
     parser.add_argument(
         "--wikidata",
         nargs=2,
@@ -89,7 +91,7 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
 
 
 def read_interval(arguments: argparse.Namespace) -> tuple[Interval, tuple[str, str] | None]:
-    """Return the interval, and the dates of --wikidata. Raises UsageError for a wrong date."""
+    """Return the interval, and the dates of --wikidata or None. Raises UsageError for a wrong date."""
     interval = Interval(arguments.wiki, read_date(arguments.prev), read_date(arguments.recent))
     if arguments.wikidata is None:
         return interval, None

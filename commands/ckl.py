@@ -72,7 +72,7 @@ def _add_common(parser: argparse.ArgumentParser, nargs: str | None = None) -> No
         "config",
         nargs=nargs,
         metavar="CONFIG",
-        help=f"one of {', '.join(CONFIGS)}; kilt for all of KILT; or one with an interval, such as {LAMA[1]}-1112",
+        help=f"one of {', '.join(CONFIGS)}; kilt for all of KILT; or a name with an interval, such as {LAMA[1]}-1112",
     )
     add_folders(parser, "ckl", "the folder that keeps costly results for a rerun")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="processes (default: %(default)s)")
@@ -148,7 +148,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str | CklManifest]:
         raise UsageError(f"--{stray.replace('_', '-')} needs a folder of candidates and decisions: --review DIR")
     if getattr(arguments, "seed", None) is not None and not (arguments.probes or arguments.news or arguments.past):
         raise UsageError("--seed needs --probes, --news or --past: nothing else is drawn at random")
-    # what is cheap comes first: a wrong folder or model must not cost the reading of the news
+    # cheap checks first: nobody should wait for the news only to learn that a folder or model is wrong
     check_place(arguments.out, "CKL")
     for model in _models(arguments):
         _open_model(model)
@@ -224,8 +224,8 @@ def _judge(name: str) -> TextModel | None:
 
 
 def _open_model(reference: str) -> TextModel:
-    """Open a language model; raise InputError if it, or a package that it needs, is missing."""
-    try:  # here and not above: the base install has no torch
+    """Open a language model; raise InputError if the model or a package that it needs is missing."""
+    try:  # not imported at the top: the base install has no torch
         from temporalwiki.eval_harness.text_model import open_model
     except ModuleNotFoundError as error:
         raise InputError(

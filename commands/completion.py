@@ -23,7 +23,7 @@ example:
 
 Begin a new shell afterwards. The package that writes the script comes with: pip install 'temporalwiki[completion]'
 """
-# (subcommand, argument) -> its values, where the argument's own parser leaves the check to what it calls
+# (subcommand, argument) -> the argument's values, if its parser has no `choices` because a later step checks the value
 _VALUES: Mapping[tuple[str, str], Sequence[str]] = {
     ("ckl", "config"): [*CONFIGS],
     ("cutoff", "topics"): TOPICS,
@@ -39,7 +39,7 @@ _PATHS = ("DATASET", "DIR", "DUMPS", "FILE", "ID_OR_DIR", "MODEL", "PATH", "PATH
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("shell", choices=("bash", "zsh"), help="for which shell")
+    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell that will read the script")
 
 
 def run(arguments: argparse.Namespace) -> None:

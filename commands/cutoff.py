@@ -15,11 +15,11 @@ example:
   temporalwiki cutoff runs/lora-diffset-1112 --data temporalwiki
   temporalwiki cutoff openai-community/gpt2-large --data ORG/temporalwiki --topics relation --from 2021-01
   temporalwiki cutoff runs/lora-diffset-1112 --data temporalwiki --output results/lora   # for `leaderboard results`
-  temporalwiki cutoff openai/gpt-5 --data temporalwiki                   # asked, without likelihoods
+  temporalwiki cutoff openai/gpt-5 --data temporalwiki                   # asks questions: it gives no likelihoods
   temporalwiki cutoff Qwen/Qwen3-8B --data temporalwiki --panel openai-community/gpt2-xl=2017-12
 
-A month counts as known if the model prefers what is new in it to what it replaced. docs/cutoff.md says how, and how
-sure the answer is. Scores are cached: the same command continues where it was stopped.
+A month counts as known if the model prefers its new facts and sentences to those that they replaced. docs/cutoff.md
+explains the method and its errors. Scores are cached: the same command continues where it was stopped.
 """
 
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         "--panel",
         nargs="+",
         metavar="MODEL=MONTH",
-        help="reference models, and the last month that each knows: their preference counts as a change's difficulty",
+        help="reference models, each with the last month that it knows: they measure how difficult a change is",
     )
     parser.add_argument(
         "--output",

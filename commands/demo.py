@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Table:
-    """Run the demo, print what it finds, and return the leaderboard. Raises UsageError where a package is missing."""
+    """Run the demo, print its findings, and return the leaderboard. Raises UsageError if a package is missing."""
     with needs("eval"):
         from temporalwiki.eval_harness.demo import LEADERBOARD, demo, demo_real
         from temporalwiki.eval_harness.leaderboard.rows import read_parquet

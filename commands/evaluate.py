@@ -44,12 +44,13 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument(
         "--judge",
         metavar="MODEL",
-        help="another model of a provider, which reads the replies as well; its agreement with the rules is reported",
+        help="another model of a provider that also judges the replies; the results say how often it agrees with the "
+        "rules",
     )
     parser.add_argument(
         "--start",
         metavar="MODEL_OR_RESULTS",
-        help="the model that it started from, or a result file or folder of that model, for learned_and_forgotten",
+        help="for learned_and_forgotten: the model that the training started from, or its result file or folder",
     )
     parser.add_argument("--data", metavar="DATASET", help="dataset folder, Hub id or id@revision")
     parser.add_argument("--tasks", metavar="NAME,...", help=f"tasks, separated by commas: {', '.join(TASKS)}")
@@ -69,14 +70,14 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     parser.add_argument(
         "--after-cutoff",
         metavar="DATE_OR_MODEL",
-        help="score only facts that began, and text that appeared, after a date (20211101, 2021-11), or after the "
-        "cutoff of a model: a result of `temporalwiki cutoff`, or the name of a model that has one in --output",
+        help="score only facts that began, and text that appeared, after a date (20211101, 2021-11) or after a "
+        "model's cutoff: a cutoff.json of `temporalwiki cutoff`, or the name of a model that has one in --output",
     )
     parser.add_argument(
         "--retrieve",
         metavar="CONFIG",
-        help="let the model read passages of this config before each question, such as diffset-1112; `evidence` takes "
-        "the sentence that each row holds",
+        help="let the model read passages of this config, such as diffset-1112, before each question; or `evidence`: "
+        "the sentence in the fact's own row",
     )
     parser.add_argument("--top-k", type=int, metavar="N", help="passages of --retrieve for each question (default: 5)")
     parser.add_argument(
@@ -120,4 +121,4 @@ def _named(arguments: argparse.Namespace) -> str | list[str]:
     named = read_recipe(arguments.recipe, None).get("tasks")
     if isinstance(named, list | dict):
         return [name for name in named if isinstance(name, str)]
-    return named if isinstance(named, str) else ""  # `evaluate` reports what is wrong
+    return named if isinstance(named, str) else ""  # `evaluate` reports the error

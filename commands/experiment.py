@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="run only this training or evaluation, as a job does",
+        help="run only this cell (a training or an evaluation), as a job does; may be repeated",
     )
 
 

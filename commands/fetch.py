@@ -23,14 +23,14 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         "--mirror",
         action="append",
         metavar="URL",
-        help="a dump server; given again, the next to try, which need not be trusted: checksums come from the first "
-        f"that has them (default: {MIRROR})",
+        help="a dump server; repeat the option to name more. Checksums come from the first one that has them, so the "
+        f"others need not be trusted (default: {MIRROR})",
     )
     parser.add_argument("--plan", action="store_true", help="list the files and their sizes, and stop")
 
 
 def run(arguments: argparse.Namespace) -> Table:
-    """Fetch, or with --plan say what would be fetched."""
+    """Fetch the dumps, or with --plan list what would be fetched."""
     interval, named = read_interval(arguments)
     wikidata = named or (None, None)
     mirrors, dumps = arguments.mirror or [MIRROR], arguments.dumps

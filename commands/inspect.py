@@ -21,7 +21,7 @@ example:
   temporalwiki inspect temporalwiki
   temporalwiki inspect ORG/temporalwiki@2021.12   # downloads and loads each config of this month
   temporalwiki inspect dumps/enwiki/20211101/enwiki-20211101-pages-articles-multistream.xml.bz2
-  temporalwiki inspect results                    # scores by month, and what training keeps and brings
+  temporalwiki inspect results                    # scores by month, and what models kept and learned
 """
 _ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)@([\w.-]+)", re.ASCII)
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
 
 
 def run(arguments: argparse.Namespace) -> Table:
-    """Describe it. Raises InputError, after the description, if a dataset is not what its manifests say."""
+    """Describe the path. Raises InputError, after the description, if a dataset does not match its manifests."""
     path = arguments.path
     if (named := _ON_HUB.fullmatch(str(path))) and not path.exists():
         return _published(path, named[1], named[2], arguments.json)

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         "results",
         type=Path,
         metavar="RESULTS",
-        help="folder with results of `temporalwiki evaluate`, and of `temporalwiki cutoff`: DIR/cutoff.json in it",
+        help="folder with results of `temporalwiki evaluate`, and of `temporalwiki cutoff` as DIR/cutoff.json",
     )
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder of the page")
     parser.add_argument("--data", metavar="DATASET", help="dataset folder or Hub id, to plot its facts")

@@ -33,12 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
         "path",
         nargs="?",
         metavar="PATH",
-        help=f"of configs: dataset folder, Hub id or id@revision (default: {DEFAULT})",
+        help=f"for configs: dataset folder, Hub id or id@revision (default: {DEFAULT})",
     )
 
 
 def run(arguments: argparse.Namespace) -> Table:
-    """List them. Raises InputError for a dataset that cannot be read."""
+    """List the methods, tasks or configs. Raises InputError for a dataset that cannot be read."""
     if arguments.what == "configs":
         return _configs(arguments.path or DEFAULT)
     if arguments.path is not None:
@@ -55,7 +55,7 @@ def _description(module: Path) -> str:
 
 
 def _configs(data: str) -> Table:
-    """Return the configs of a dataset; with their numbers of rows if it is a folder with manifests."""
+    """Return the configs of a dataset. For a folder with manifests, add the number of rows of each split."""
     rows = [row for manifest in read_manifests(Path(data)) for row in split_rows(manifest)]
     if not rows:
         with needs("train"):

@@ -14,7 +14,7 @@ _EXAMPLE = """\
 example:
   temporalwiki publish dataset temporalwiki ORG/temporalwiki --dry-run
   temporalwiki publish dataset temporalwiki ORG/temporalwiki             # a commit and a tag (2021.12) per interval
-  temporalwiki publish dataset ckl ORG/ckl --accept-noncommercial        # all its configs, including LAMA's
+  temporalwiki publish dataset ckl ORG/ckl --accept-noncommercial        # all configs, also those made from LAMA
   temporalwiki publish model runs/lora-diffset-1112 ORG/lora-1112 --base openai-community/gpt2-large --results results
   temporalwiki publish metric eval_harness/metrics/fuar ORG/fuar
   temporalwiki publish leaderboard leaderboard ORG/leaderboard
@@ -40,10 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     model = parser.add_argument_group("options for models")
     model.add_argument("--base", metavar="ID", help="Hub id of the model that an adapter was trained on")
     model.add_argument(
-        "--dataset", metavar="ORG/NAME@TAG", help="the dataset on the Hub that it was trained on, if that was a folder"
+        "--dataset", metavar="ORG/NAME@TAG", help="if the model was trained on a folder: the same dataset on the Hub"
     )
     model.add_argument(
-        "--results", type=Path, metavar="DIR", help="folder with results of `temporalwiki evaluate`, for the card"
+        "--results", type=Path, metavar="DIR", help="folder with results of `temporalwiki evaluate` for the card"
     )
 
 

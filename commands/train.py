@@ -29,7 +29,7 @@ _NOT_OPTIONS = {"command", "run", "parser", "debug", "json", "resume"}
 
 
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
-    """Add the arguments of every training and of the method in ``argv``."""
+    """Add the arguments of all trainings, and of the method in ``argv``."""
     parser.epilog = _EXAMPLE
     needed = parser.add_argument_group("needed, here or in the recipe")
     needed.add_argument("--method", metavar="NAME", help=f"method: one of {', '.join(METHODS)}")
@@ -83,8 +83,8 @@ def add_options(
 ) -> None:
     """Add an option for each field of the dataclass ``options`` whose name is not ``known``.
 
-    The help shows the value in ``defaults``, or else the field's. The options have no default value, so that a recipe
-    can set them.
+    The help shows the default in ``defaults``, or else the field's own. The parser has no defaults: an option that is
+    not given can come from a recipe.
     """
     hints = get_type_hints(options)
     for f in fields(options):
@@ -103,7 +103,7 @@ def add_options(
 
 
 def given(arguments: argparse.Namespace, names: Collection[str]) -> dict[str, Any]:
-    """Return the arguments ``names`` that have a value as keyword arguments of a function."""
+    """Return the arguments ``names`` that the user gave, as keyword arguments."""
     return {name: value for name in names if (value := getattr(arguments, name, None)) is not None}
 
 

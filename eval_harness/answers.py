@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 # A stop before white space ends a sentence, except after a number that begins the answer ("1. FC Köln"), a letter
-# ("J. Smith", "D.C.") or a title ("St. Louis"). It does there as well before a word that begins sentences, but no
+# ("J. Smith", "D.C.") or a title ("St. Louis"). Even there, it ends one if the next word begins sentences but not
 # names: "World War I. The", "D.C. It". Stops of scripts without spaces need no white space after them.
 _TITLES = "St Ste Mt Ft Dr Mr Mrs Ms Jr Sr No vs Prof Rev Gen Col Lt Capt Bros".split()  # noqa: SIM905 - readable
 _BEGINNINGS = (

@@ -35,7 +35,7 @@ _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, con
 _TRAINING = "training.json"
 _NOT_HASHED = (_TRAINING, "run.json")  # they describe the training; the model does not read them
 _BASE_KEY = {checkpoint.ADAPTER: "base_model_name_or_path", SPEC: "base_model"}  # file -> its key for the base model
-_WRITE_VERSION = 3  # raised if ``write`` gives other answers; cached answers of other versions are not used
+_WRITE_VERSION = 3  # raise it if ``write`` gives other answers: cached answers of other versions are not used
 _FACTS_CARD = "---\nconfigs:\n- config_name: lighttuning-facts\n  data_files: facts.parquet\n---\n"
 
 Question = TypeVar("Question", Text, str)
@@ -46,8 +46,8 @@ Answer = TypeVar("Answer", Scores, str)
 class CachedModel:
     """A checkpoint that scores texts and answers prompts, and caches the results.
 
-    ``score`` and ``generate`` load it even if all results are cached; ``write`` loads it only for a prompt that is
-    not.
+    ``score`` and ``generate`` load the checkpoint even if all results are cached. ``write`` loads it only if an answer
+    is missing from the cache.
 
     Several processes (``accelerate launch``) share the work: each computes a part, and all return everything.
     """
@@ -55,7 +55,7 @@ class CachedModel:
     reference: str  # folder, Hub id, .gguf file or package:NAME
     cache_folder: Path  # the folder of cached scores and answers
     precision: str = "fp32"  # of likelihoods; answers are generated in the precision of the weights
-    start: Any = None  # the model that it started from, or its StoredScores
+    start: Any = None  # the model that the training started from, or its StoredScores
 
     @property
     def name(self) -> str:
@@ -73,7 +73,7 @@ class CachedModel:
         return revision(self.reference)
 
     def check(self) -> None:
-        """Raise InputError if there is no such model. This reads no more than the first score needs anyway."""
+        """Raise InputError if the model is missing. This reads no more than the first score needs anyway."""
         self.revision  # noqa: B018 - looks for the model
 
     @cached_property
@@ -110,7 +110,7 @@ class CachedModel:
         return torch.bfloat16, spread
 
     def copied(self) -> checkpoint.Checkpoint:
-        """Return model and tokenizer once more, for training, which changes them."""
+        """Return a second copy of model and tokenizer, which training may change."""
         return checkpoint.load(self.reference)
 
     @cached_property
@@ -119,7 +119,7 @@ class CachedModel:
         return checkpoint.load_tokenizer(self.reference)
 
     def training(self) -> dict[str, Any]:
-        """Return how it was trained; see the function ``training``."""
+        """Return how the checkpoint was trained; see the function ``training``."""
         return training(self.reference)
 
     @cached_property
@@ -147,11 +147,9 @@ class CachedModel:
         return self._ask_once(prompts, generator.generate, cache.answers, cache.add_answers, what, "prompt")
 
     def write(self, prompts: Sequence[str], what: str, max_new_tokens: int) -> list[str | None]:
-        """Return the line with which the model replies to each prompt; see ``Writer``.
+        """Return the model's one-line answer to each prompt, or None for a prompt that is empty or too long.
 
-        It is None for a prompt that is empty or too long.
-
-        If the cache has all answers, the model is not loaded.
+        See ``Writer``. If the cache has all answers, the model is not loaded.
         """
 
         def ask(texts: Sequence[str], share: tuple[int, int], kept: Container[int]) -> Iterator[list[tuple[int, str]]]:
@@ -246,7 +244,7 @@ def revision(reference: str, **options: Any) -> str:
     """Return the identity of a checkpoint: a hash of its files, or the commit of a model on the Hub.
 
     For an adapter or added layers, "+" and the revision of the base model follow. ``options`` are the options of
-    ``from_pretrained`` for downloads. Raises InputError if there is no such checkpoint.
+    ``from_pretrained`` for downloads. Raises InputError if the checkpoint is missing.
     """
     reference = checkpoint.pinned(reference, **options)
     folder = checkpoint.folder_of(reference, **options)
@@ -271,9 +269,9 @@ def training(reference: str) -> dict[str, Any]:
     - "trained_on": the configs of all phases that trained, oldest first
     - "base": the model that the first phase started from: a Hub id, package:NAME, or a file name without its path
     - "learning_rate", "seed": of the last phase that trained, or None
-    - "recipe": a hash of the options of all phases but the seed, and of the amounts of data that they read, or None
+    - "recipe": a hash of the options of all phases, without the seed, and of how much data they read, or None
     - "parameters": {"trainable", "total"} of the last phase, or None
-    - "tokens": at most how many tokens all phases read (steps * batch size * sequence length), or None
+    - "tokens": the most tokens that all phases can have read (steps * batch size * sequence length), or None
     - "trained_on_test": the test configs that a phase read; missing if no phase did
 
     The search ends at a checkpoint that has no readable ``training.json`` or whose folder is gone.

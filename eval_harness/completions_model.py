@@ -1,8 +1,8 @@
-"""A model behind a completions endpoint: it goes on from a text, and tells how likely each token of the text is.
+"""A model behind a completions endpoint: it continues a text, and returns how likely each token of the text is.
 
 vLLM, llama-cpp-python and other servers repeat a prompt (``echo``) with the log-probability of each token. Some of
-them get it wrong. So the tokens must add up to the prompt, and a trial compares the likelihood of a token when the
-server writes it and when it reads it.
+them make mistakes. So the tokens must add up to the prompt, and a trial checks that a token has the same likelihood
+when the server writes it and when it reads it.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scores, Text
 from temporalwiki.methods.packing import Ints
 
-SERVER = "server"  # the precision of a model on a server, which does not tell it
+SERVER = "server"  # the precision in results, because a server does not tell its own
 
-_VERSION = 1  # raised by a change that moves a score; cached scores of other versions are not used
+_VERSION = 1  # raise it with a change that moves a score: cached scores of other versions are not used
 _TRIAL = "Monday, Tuesday, Wednesday, Thursday, Friday,"
 _NOISE = 0.25  # nats between reading and writing a token: servers compute in half precision
 _ROUNDING = 1e-3  # nats that a log-probability may be above zero
-_PART = "\ufffd"  # of a character, as many servers write it
+_PART = "\ufffd"  # many servers write this for a part of a character
 _TOO_LONG = re.compile(r"context (?:length|window)", re.IGNORECASE)  # as vLLM and llama-cpp-python say it
-_REFUSED = frozenset((400, 404, 405, 422, 501))  # by a server without the endpoint or without ``echo``
+_REFUSED = frozenset((400, 404, 405, 422, 501))  # from servers without the endpoint or ``echo``
 
 
 class Logprobs(msgspec.Struct):
@@ -76,9 +76,10 @@ class CompletionsModel(ProviderModel):
     _tried: bool = False
 
     def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
-        """Return each text's scores; None for a text that is longer than the context, or has nothing to predict.
+        """Return each text's scores, or None for a text that cannot be scored.
 
-        A text is None as well if the reply does not show where the tokens of a character end.
+        Such a text is longer than the context, has nothing to predict, or got a reply that does not show where the
+        tokens of a character end.
 
         Raises NoLikelihoodsError for likelihoods that are missing or cannot be right, and InputError if the server
         fails; earlier scores are kept.
@@ -132,7 +133,7 @@ class CompletionsModel(ProviderModel):
 
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[_Complete]:
-        """Give a function that completes a prompt. Its connections belong to this event loop."""
+        """Yield a function that completes a prompt. Its connections belong to this event loop."""
         # without an address, inspect-ai starts a vLLM server, by default with the first question
         api = self._opened(**({"lazy_init": False} if self.reference.startswith("vllm-") else {})).api
         free = asyncio.Semaphore(api.max_connections())
@@ -196,7 +197,7 @@ class CompletionsModel(ProviderModel):
 def read_scores(text: Text, reply: Reply) -> Scores:
     """Return the scores of a text from the reply of a server that repeated it and wrote at most one more token.
 
-    No token is scored if the reply does not show which tokens have a character that is cut into several. Raises
+    No token is scored if the reply does not show which tokens spell a character that is cut into several. Raises
     ValueError if the reply has no likelihoods of this text, or some that cannot be right.
     """
     found, usage = _logprobs(reply), reply.usage
@@ -239,8 +240,8 @@ def _logprobs(reply: Reply) -> Logprobs:
 def places_of(prompt: str, tokens: Sequence[str]) -> Ints | None:
     """Return where each token begins and ends in a prompt, or None if the tokens do not add up to it.
 
-    A token that is a part of a character has no text: servers write "" or U+FFFD for it. Some write the character with
-    its last part, others never; then no token has the character, which is not an ASCII one.
+    A token that is a part of a character has no text: servers write "" or U+FFFD for it. Some servers write the
+    character with its last part, others never do. Characters of ASCII have no parts.
     """
     for skip in (True, False):  # the character, or its last part follows
         places: list[tuple[int, int]] = []
@@ -271,7 +272,7 @@ def places_of(prompt: str, tokens: Sequence[str]) -> Ints | None:
 
 
 def _torn(prompt: str, tokens: Sequence[str], places: Ints, border: int) -> bool:
-    """Whether the first character after a border may have a part in the token before."""
+    """Return whether the token before a border may hold a part of the first character after it."""
     if prompt[border : border + 1].isascii():
         return False
     touching = [

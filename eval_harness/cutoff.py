@@ -1,11 +1,11 @@
 """The month up to which a model knows what changed, from how much it prefers the new side of dated changes.
 
-An item is one change: a month, a relation, a cluster (its page or subject) and a number, the evidence. It is above 0
-if the model prefers the new side. Likelihoods give the difference in NLL per token; outcomes of answers can give 1, 0
-and -1. The estimator sees nothing else.
+An item is one change: a month, a relation, a cluster (its page or subject) and a number, the evidence. The evidence
+is above 0 if the model prefers the new side. From likelihoods, it is a difference in NLL per token; from answers, it
+is 1, 0 or -1. The estimator sees nothing else.
 
-1. The evidence is scaled, and cut where it is extreme. What the relation and the length explain is taken away, or
-   what reference models explain that do not know the change.
+1. The evidence is scaled, and extreme values are cut. The effects of the relation and of the length are removed. If
+   there are reference models that do not know the change, their preference is removed instead of the length.
 2. The means of the months are fitted with a trend, which is not knowledge (new names get rarer), a random effect of
    each month, and a fall: at once, or over several months. Their errors come from resampled pages and relations.
 3. The fall must be larger than what the same fit finds in simulated months without a fall. The cutoff is the median
@@ -26,22 +26,22 @@ from scipy.special import logsumexp, ndtr
 
 from temporalwiki.eval_harness.statistics import PERCENT, Estimate, Items, estimate
 
-FEWEST = 20  # items, for any verdict
-FEWEST_MONTHS = 5  # for a fall: the fit has three numbers
-_FEWEST_RELATIONS = 3  # for a verdict without a fall
-CLEAR = 2 / 3  # share of changes where a model prefers the same side, if it knows all changes or none
+FEWEST = 20  # a verdict needs this many items
+FEWEST_MONTHS = 5  # a fall needs this many months, because its fit has three numbers
+_FEWEST_RELATIONS = 3  # a verdict without a fall needs this many relations
+CLEAR = 2 / 3  # a model that knows all changes, or none, prefers the same side in more than this share of them
 
-_ERROR = 0.03  # of finding a fall where there is only a trend; chosen by benchmarks/cutoff.py
+_ERROR = 0.03  # the probability of finding a fall in a mere trend; chosen by benchmarks/cutoff.py
 _RESAMPLES = 200
 _SIMULATIONS = 400
 _EXTREME = 3.0  # evidence is cut at this many standard deviations from the median of its relation
-_RELATIONS = 40  # most relations with an effect of their own
+_RELATIONS = 40  # at most this many relations have an effect of their own
 _RARE = 5  # a relation with fewer items shares its effect with other rare ones
 # Prior standard deviations of the fall and of the trend over all months; an item has 1.
 _FALL, _TREND = 1.0, 0.5
 _PRIOR = np.array([1e-6, _TREND**-2, _FALL**-2])  # precisions of the level, the trend and the fall
 _WIDTHS = (1, 3, 5, 9)  # months over which knowledge may fall
-_MONTH = np.array([0.0, 0.03, 0.06, 0.12, 0.2, 0.3, 0.45, 0.7, 1.0])  # possible ones of a month's effect
+_MONTH = np.array([0.0, 0.03, 0.06, 0.12, 0.2, 0.3, 0.45, 0.7, 1.0])  # possible sizes of a month's effect
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -116,7 +116,7 @@ def find_cutoff(items: Sequence[Item], seed: int = 0) -> Cutoff:
     if len(months.at) >= FEWEST_MONTHS:
         fit = _fit(months, months.means[None])
         low, middle, high = _quantiles(fit.cutoffs, logsumexp(fit.fall[0], axis=0))
-        # a model that prefers the new side of most later changes, too, has no cutoff there
+        # a model that also prefers the new side of most later changes has no cutoff there
         later = _share([item for item in items if item.month > middle]).value
         if later < 100 * CLEAR and _p_value(months, fit, generator) < _ERROR:
             return Cutoff(middle, low, high, "found")
@@ -174,7 +174,7 @@ def _level(items: Sequence[Item]) -> bool | None:
 
 
 def _adjusted(items: Sequence[Item], generator: np.random.Generator) -> _Months:
-    """Return the mean of each month without what relation and length, or the reference models, explain."""
+    """Return the mean of each month, without the effects of the relation and of the length or reference models."""
     at, month = np.unique([item.month for item in items], return_inverse=True)
     relation = _codes(_common([item.relation for item in items]))
     cluster = _codes([item.cluster for item in items])
@@ -195,7 +195,7 @@ def _adjusted(items: Sequence[Item], generator: np.random.Generator) -> _Months:
     noise = max((evidence - _predicted(evidence, ones, cell, shape)).var(), 1e-6) / np.bincount(month)
     of_pages = _variances(evidence, cluster, cell, shape, generator)
     of_relations = _variances(evidence, relation, cell, shape, generator) if shape[1] > 1 else noise
-    # each of the two holds the noise of items
+    # both variances contain the noise of the items
     return _Months(at, means, np.maximum(of_pages, noise) + np.maximum(of_relations - noise, 0))
 
 
@@ -298,7 +298,7 @@ def _p_value(months: _Months, fit: _Fit, generator: np.random.Generator) -> floa
         np.linalg.solve((columns * of) @ columns.T + prior, (columns * of) @ months.means) @ columns
         for of in precisions
     ]
-    # How large effects of months are is judged with and without a fall: otherwise, a real fall would count as noise.
+    # The size of the months' effects is drawn from fits with and without a fall. Else a fall would count as noise.
     weights = np.logaddexp(logsumexp(fit.fall[0], axis=1), fit.none[0])
     drawn = generator.choice(len(_MONTH), _SIMULATIONS, p=np.exp(weights - logsumexp(weights)))
     noise = generator.standard_normal((_SIMULATIONS, len(months.at))) / np.sqrt(precisions[drawn])

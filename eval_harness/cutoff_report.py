@@ -64,7 +64,7 @@ def report(
 
 
 def judged(name: str, data: str, changes: Sequence[Change], items: Sequence[Item], topics: Topics = "none") -> Report:
-    """Return the report of a model from its items, whatever gave their evidence."""
+    """Return the report of a model from its items."""
     by_topic: dict[str, list[Item]] = {}
     if topics != "none":
         topic_of = {(change.month, change.relation, change.cluster): change.topic for change in changes}

@@ -39,9 +39,9 @@ MONTHS = (
     *("July", "August", "September", "October", "November", "December"),
 )
 TEXT = "text"  # the relation of sentences
-UNKNOWN = "other"  # the class of a subject whose class the dataset does not say
+UNKNOWN = "other"  # the class of a subject whose class is not in the dataset
 
-_MOST = 400  # facts of an interval, and pairs of sentences
+_MOST = 400  # at most this many facts of an interval, and as many pairs of sentences
 _ENOUGH = 200  # strict facts: with fewer in all intervals, the others are used too
 _SHORTEST = 5  # words of a sentence, or characters in scripts without spaces
 _MASK = "…"
@@ -62,7 +62,7 @@ _INTERVAL = re.compile(r"(probes|diffset|deletions)-(\d{8})-(\d{8})")
 Topics = Literal["none", "relation", "class"]
 
 
-Scoring = CachedModel | CompletionsModel  # it gives likelihoods
+Scoring = CachedModel | CompletionsModel  # models that give likelihoods
 Model = Scoring | InterfaceModel
 
 
@@ -80,7 +80,7 @@ class Change(NamedTuple):
 
 
 def month_number(day: Any) -> int:
-    """Return the month of a date as the estimator counts."""
+    """Return the number of a date's month, counted as in ``Change``."""
     return int(day.year * 12 + day.month - 1)
 
 
@@ -123,10 +123,10 @@ def read_changes(
 
 
 def evidence(model: Model, changes: Sequence[Change], panel: Sequence[tuple[Model, int]] = ()) -> list[Item]:
-    """Return an item for each change that the model can score. What is scored or answered is cached.
+    """Return an item for each change that the model can score. Scores and replies are cached.
 
-    The evidence is the NLL per token of the old side minus that of the new side; if a fact had several objects before,
-    the likeliest counts. A model behind an interface is asked the facts: its evidence is 1 for the new answer, -1 for
+    The evidence is the old side's NLL per token minus the new side's; if a fact had several objects before, the
+    likeliest counts. A model behind an interface is asked the facts: its evidence is 1 for the new answer, -1 for
     an old one, and 0 for both, neither or none.
 
     ``panel`` are reference models and the last month that each knows (year * 12 + month - 1). The difficulty of an
@@ -204,7 +204,7 @@ def _sampled(facts: list[tuple[bool, Change]]) -> list[tuple[bool, Change]]:
 def _facts(
     data: str, config: str, month: int, topics: str, classes: Mapping[str, str], language: str
 ) -> Iterator[tuple[bool, Change]]:
-    """Yield whether it is strict, and the change, for each changed fact that has a wrong object."""
+    """Yield (whether the fact is strict, its change) for each changed fact that has a wrong object."""
     rows: Sequence[Row] = load(data, config, None).get("changed", ())
     check_columns(rows, (*COLUMNS, "previous_objects"), f"{data}, {config}, changed")
     for row in rows:
@@ -264,7 +264,7 @@ def _sentences(row: Row) -> list[str]:
 
 
 def masked_dates(sentence: str, language: str = "en") -> str:
-    """Return a sentence with "…" for years and dates, which would tell when it was written.
+    """Return a sentence with "…" for years and dates, which would show when it was written.
 
     In English, names of months are masked everywhere, in other languages only between a day and a year.
     """
@@ -285,7 +285,7 @@ def _pair(removed: Sequence[str], added: Sequence[str]) -> tuple[str, str] | Non
 
 
 def _language(data: str, intervals: Any) -> str:
-    """Return the language of a dataset by the manifest of one of its configs; "en" if there is none."""
+    """Return the language in the manifest of one of the dataset's configs; "en" without a manifest."""
     config = next(name for of in intervals for name in of.values())
     return source_of(data, config, load(data, config, None)).language
 

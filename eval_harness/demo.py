@@ -414,7 +414,7 @@ def _experiment(out: Path, recipe: dict[str, Any], names: Sequence[str], size: S
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield what each method learned and forgot in the newest month, as the page has it, and how sure that is."""
+    """Yield what each method learned and forgot in the newest month, as on the page, and how sure that is."""
     newest = months(rows)[0]
     yield f"{newest.name}: each method's newest model and the start model"
     lines = [["", "method", *(column.title.lower() for column in newest.columns)]]

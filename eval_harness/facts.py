@@ -84,7 +84,7 @@ def score_facts(
         texts = [Text(first + prompt, label) for first, (prompt, label) in zip(before, facts, strict=True)]
     else:
         texts = [Text(first, f"{prompt} {label}") for first, (prompt, label) in zip(before, facts, strict=True)]
-    has_bos = isinstance(model, CachedModel) and (  # the offsets of a server's scores tell
+    has_bos = isinstance(model, CachedModel) and (  # for a server, the offsets of the scores tell
         model.encoder_decoder or model.loaded.tokenizer.bos_token_id is not None
     )
     found: list[FactScore | None] = []

@@ -35,8 +35,8 @@ from temporalwiki.methods.trainer import (
     training_arguments,
 )
 
-VERSION = 1  # raised if examples are tokenised differently: older weights are then not used
-_TOKENS = 4096  # per micro-batch, with padding
+VERSION = 1  # raise it if examples are tokenised differently: older weights are then not used
+_TOKENS = 4096  # the most tokens of a micro-batch, with padding
 _AT_ONCE = 10_000  # examples that are tokenised at once
 
 

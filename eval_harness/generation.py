@@ -28,7 +28,7 @@ from temporalwiki.eval_harness.scoring import (
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.packing import Encoder
 
-VERSION = 2  # raised by a change that moves an answer; cached answers of other versions are not used
+VERSION = 2  # raise it with a change that moves an answer: cached answers of other versions are not used
 _MESSAGE = "the message stands here"  # marks its place in a chat template
 _ANNOUNCEMENT = re.compile(r"\A\s*[^\n]*:[^\S\n]*\n")
 _TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # prompt and answer tokens per batch; larger batches are not faster
@@ -56,7 +56,7 @@ class Generator:
 
     @property
     def policy(self) -> dict[str, Any]:
-        """Everything but the model and the prompt that answers depend on."""
+        """All that answers depend on, except the model and the prompt."""
         start = SENTINEL if self.encoder_decoder else self.tokenizer.bos_token
         new = {"max_new_tokens": self.max_new_tokens, "beams": self.beams, "whole": self.whole}
         precision = PRECISIONS.get(self.model.dtype, str(self.model.dtype))
@@ -231,9 +231,9 @@ class Generator:
 class Writer(Generator):
     """Continues prompts as the model was trained to: a chat model answers a message, others continue the plain text.
 
-    Encoder-decoder models (T5, Marian ...) read the prompt unchanged, without ``<extra_id_0>``. An answer is a line:
-    small models do not stop after it, and repeat themselves up to the longest answer. A line before it that ends with
-    a colon ("Here is the sentence:") is no answer.
+    Encoder-decoder models (T5, Marian ...) read the prompt unchanged, without ``<extra_id_0>``. An answer is one line,
+    because small models do not stop after it but repeat themselves. If the first line ends with a colon ("Here is the
+    sentence:"), the next one is the answer.
     """
 
     def _cut(self, text: str) -> str:

@@ -69,8 +69,9 @@ def held_model(model: Any, tokenizer: Any, cache_folder: Path, precision: str, n
     """Return a model of `transformers` or peft for scoring.
 
     ``tokenizer`` is an object, a folder or a Hub id; if it is None, the model's ``name_or_path`` tells where it is.
-    ``precision`` "auto" is that of ``auto`` of the command for weights in float32, else that of the weights. Raises
-    UsageError for an object of another kind, and InputError if model and tokenizer do not belong together.
+    With ``precision`` "auto", weights in float32 are scored as ``--precision auto`` does, and others in their own
+    precision. Raises UsageError for an object of another kind, and InputError if model and tokenizer do not belong
+    together.
     """
     if not isinstance(model, PreTrainedModel | PeftModel):
         raise UsageError(f"a model is a folder, a Hub id or a model of transformers, not {type(model).__name__}")
@@ -111,7 +112,7 @@ def weights_and_tokenizer(held: checkpoint.Checkpoint) -> str:
     active = list(held.model.active_adapters) if isinstance(held.model, PeftModel) else []
     backend = getattr(held.tokenizer, "backend_tokenizer", None)
     pieces = held.tokenizer.get_vocab() if backend is None else json.loads(backend.to_str())
-    for state in ("padding", "truncation"):  # of the last call
+    for state in ("padding", "truncation"):  # the tokenizer's last call set them
         pieces.pop(state, None)
     described = json.dumps([config, pieces, held.tokenizer.special_tokens_map], sort_keys=True, default=str)
     return fingerprint(digest.hexdigest(), described, adapters, active)
@@ -119,7 +120,7 @@ def weights_and_tokenizer(held: checkpoint.Checkpoint) -> str:
 
 @contextmanager
 def modes_kept(*models: Any) -> Iterator[None]:
-    """Leave the modules of models in training or evaluation mode, as they are before the block."""
+    """After the block, put the modules of models back into training or evaluation mode, as they were before it."""
     modes = [(module, module.training) for model in models for module in model.modules()]
     try:
         yield

@@ -62,7 +62,7 @@ def _score(results: Sequence[Result]) -> str:
 
 
 def _months(task: str, kind: str, results: Sequence[Result]) -> str | None:
-    """Return a matrix of models and months and each method's transfer, or an error; None for a single month."""
+    """Return a matrix of models and months with each method's transfer, or an error; None for a single month."""
     if len({month_of(result.manifest.data.config) for result in results}) < 2:
         return None
     score = _score(results)

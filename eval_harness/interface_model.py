@@ -18,9 +18,9 @@ from temporalwiki.eval_harness.references import choices_of, language_of, right_
 from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.methods import needs
 
-PRECISION = "api"  # of a model whose precision nobody tells
+PRECISION = "api"  # the precision in results, because a provider does not tell its own
 MEASURES = ("exact_match", "f1", *replies.OUTCOMES, "judge_agreement")
-_MOST_TOKENS = 2048  # of a reply, its reasoning included
+_MOST_TOKENS = 2048  # the most tokens of a reply, its reasoning included
 _JUDGE = """\
 Question: {question}
 Right answers: {right}
@@ -75,7 +75,7 @@ class InterfaceModel(ProviderModel):
 def question_about(row: Row, as_of: str = "") -> str:
     """Return the question about the object of a fact: the relation's own, or a plain one. ``as_of`` is a date.
 
-    The row's "language" is that of the question (``language_of``), or else it is English.
+    The question is in the row's "language" (``language_of``), or else in English.
     """
     subject, relation, language = one_line(row["subject"]), one_line(row["relation"]), language_of(row)
     template = find_template(str(row.get("relation_id")), relation, language=language)

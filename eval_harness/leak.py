@@ -20,7 +20,8 @@ def leak(model: Scored, rows: Rows, items: Sequence[Mapping[str, Any]]) -> Resul
     """Return how many of the changed facts in ``rows`` a model prefers, or None if that cannot be known.
 
     The model is the start model, if there is one. It prefers a fact if its object has more likelihood per token than
-    all objects that are gone. Of a model behind an interface, the replies in ``items`` count that give the new answer.
+    all objects that are gone. For a model behind an interface, this counts the replies in ``items`` that give the new
+    answer.
     """
     replies = [item["new"] for item in items if "new" in item and item["split"] not in _OLD]
     if replies:

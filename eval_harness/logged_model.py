@@ -1,4 +1,4 @@
-"""A model that is known by what it said in another harness: a log of inspect-ai, or the samples of lm_eval."""
+"""A model that is known only by a log of another harness: of inspect-ai, or the samples of lm_eval."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from temporalwiki.eval_harness.task import NothingToScoreError, Row
 from temporalwiki.methods import needs
 from temporalwiki.methods.processes import processes
 
-UNKNOWN = "unknown"  # the precision of a model in a log that does not tell it
-_MOST_BYTES = 2 << 30  # of a log, unpacked
+UNKNOWN = "unknown"  # the precision in results, if a log does not tell it
+_MOST_BYTES = 2 << 30  # the largest log, unpacked
 _PRECISIONS = {str(dtype): name for dtype, name in PRECISIONS.items()}
 _ANSWERS, _PROBES, _OBJECTS = "twiki_answers", "twiki_probes", "twiki_objects"  # the tasks of lm_eval
 
@@ -64,7 +64,7 @@ class _Run(msgspec.Struct):
 class LoggedModel:
     """A model that is known by a log: it has answers and likelihoods for the probes in it, and for no other text."""
 
-    tasks: ClassVar[tuple[str, ...]] = ("twiki_probes", "learned_and_forgotten")  # which can read a log
+    tasks: ClassVar[tuple[str, ...]] = ("twiki_probes", "learned_and_forgotten")  # these can read a log
     start: Any = None  # the model that it started from
 
     def __init__(self, path: Path) -> None:
@@ -98,9 +98,9 @@ class LoggedModel:
         return {"method": None, "trained_on": [], "base": None}
 
     def items(self, probes: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Item]:
-        """Return what the log has of each probe, as ``twiki_probes`` does; ``excluded`` counts the others.
+        """Return an item for each probe in the log, as ``twiki_probes`` does; ``excluded`` counts the other probes.
 
-        Raises NothingToScoreError if it has none of them.
+        Raises NothingToScoreError if the log lacks all of them.
         """
         found: list[Item] = []
         for split, rows in probes.items():
@@ -206,7 +206,7 @@ class LoggedModel:
 
 
 def is_log(path: Path) -> bool:
-    """Return whether a path is that of a log of inspect-ai or of lm_eval's samples."""
+    """Return whether a path leads to a log of inspect-ai or to samples of lm_eval."""
     if path.suffix == ".eval" or (path.suffix == ".json" and _begins_as_inspect_log(path)):
         return path.is_file()
     return path.is_dir() and bool(_samples(path))
@@ -221,7 +221,7 @@ def _begins_as_inspect_log(path: Path) -> bool:
 
 
 def _samples(folder: Path) -> dict[str, Path]:
-    """Return the newest file of samples of each of our tasks and splits, by their name."""
+    """Return the newest file of samples for each of our tasks and splits, by task and split."""
     files: dict[str, Path] = {}
     for task in (_ANSWERS, _PROBES, _OBJECTS):
         for split in ("unchanged", "changed"):

@@ -43,8 +43,8 @@ class Measure(NamedTuple):
     sign: str = ""  # shown after the name in a table
     needs: str = ""  # the figure that an item needs to count; "": the one with the measure's name
     higher_is_better: bool | None = True  # None: neither is, so models are not ranked
-    of: str | None = None  # of a subset, only this split counts
-    compared: bool = False  # with unchanged facts
+    of: str | None = None  # in a subset, only this split counts
+    compared: bool = False  # whether it compares the facts with unchanged ones
 
 
 class Composition(NamedTuple):
@@ -119,8 +119,8 @@ def earned(measure: str, found: Estimate, of_test: Mapping[str, float], made: Se
     """Return whether a score shows knowledge. A model that knows nothing can reach a score that does not.
 
     A model must prefer right choices more often than by chance. It must learn more than it forgets, or let go of more:
-    one that forgets all facts loses most of those that its start model knew best. ``of_test`` are the scores of the
-    same test, ``made`` are the items of the score, for each run of the model.
+    a model that forgets everything loses most on the facts that its start model knew best. ``of_test`` are the scores
+    of the same test, ``made`` are the items of the score, for each run of the model.
     """
     if measure in ("acc", "acc_norm", "margin"):
         return found.low is not None and found.low > (0.0 if measure == "margin" else of_test.get("chance", 0.0))
@@ -165,7 +165,7 @@ def columns_of(items: Sequence[Item]) -> Columns:
 
 
 def composition(items: Columns, test: str, measure: str) -> Composition | None:
-    """Return the score of a test with its items, computed from all items of a result; None if they do not give it.
+    """Return the score of a test and its items, from all items of a result; None if these have no such score.
 
     The items of a test have its name as "split"; without that column, all items count. The test
     "average" is the mean of ``unchanged`` and ``changed``. The kinds of deleted facts are in the column "kind". The

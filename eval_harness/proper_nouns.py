@@ -1,8 +1,8 @@
 """Find the proper nouns of a text, and the tokens of a language model that overlap them.
 
-TemporalWiki's intrinsic evaluation measures the perplexity of proper nouns (NNP and NNPS of the Penn Treebank), as
-most facts of a text are in them. A spaCy pipeline finds them. If none is installed, this module trains a small one
-from a treebank: ``python -m temporalwiki.eval_harness.proper_nouns --help``.
+TemporalWiki's intrinsic evaluation measures the perplexity of proper nouns (NNP and NNPS of the Penn Treebank),
+because most facts of a text are in them. A spaCy pipeline finds them. If none is installed, this module trains a small
+one from a treebank: ``python -m temporalwiki.eval_harness.proper_nouns --help``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TAGS = frozenset(("NNP", "NNPS"))
 
 _TRAIN = "python -m temporalwiki.eval_harness.proper_nouns"
 _PIPES_NOT_NEEDED = ["parser", "senter", "ner", "entity_linker", "lemmatizer", "trainable_lemmatizer", "textcat"]
-_BATCH_PIECES, _PIECE_CHARACTERS = 8, 20_000  # at once; a small tagger then takes at most 450 MB
+_BATCH_PIECES, _PIECE_CHARACTERS = 8, 20_000  # read at once: a small tagger then takes at most 450 MB
 
 
 class ProperNouns:

@@ -34,7 +34,7 @@ PROVIDERS = frozenset((
     "perplexity", "sagemaker", "sambanova", "sglang", "together", "transformer_lens", "vllm",
     *COMPLETIONS,
 ))  # fmt: skip
-RETRIES = 7  # of a request: with inspect-ai's pauses, about six minutes
+RETRIES = 7  # repetitions of a failed request: with inspect-ai's pauses, about six minutes
 
 # these organizations have the name of a provider, and open models on the Hub as well
 _ON_HUB = re.compile(r"google/(?!gemini)[^/]+|openai/(?:gpt-oss|whisper|clip|privacy-filter)[^/]*|[^/]+/[^/]+@[^/]+")
@@ -63,7 +63,7 @@ def is_interface(reference: str) -> bool:
 
 
 def check_provider(reference: str) -> None:
-    """Raise UsageError for a name such as ``opnai-api/SERVICE/NAME``, which no Hub id and no folder has."""
+    """Raise UsageError for a name such as ``opnai-api/SERVICE/NAME``, which is neither a Hub id nor a folder."""
     parts = reference.split("/")
     near = did_you_mean(parts[0], PROVIDERS)
     if len(parts) > 2 and near and parts[0] not in ("", ".", "..", "~", *PROVIDERS) and not Path(parts[0]).exists():
@@ -74,7 +74,7 @@ def check_provider(reference: str) -> None:
 class ProviderModel:
     """A model that a provider of inspect-ai serves. It has the same name, revision and description as a CachedModel.
 
-    What it says is cached as soon as it arrives, so that nothing is paid for twice.
+    Replies are cached as soon as they arrive, so that nothing is paid for twice.
     """
 
     reference: str  # PROVIDER/NAME

@@ -15,11 +15,11 @@ Row = Mapping[str, Any]
 
 
 def right_answers(row: Row) -> list[str]:
-    """Return what is a right answer to the prompt of a fact: its object, and all right objects with their aliases.
+    """Return the right answers to the prompt of a fact: its object, and all right objects with their aliases.
 
-    A name that the subject has as well is left out: a model that repeats the subject knows nothing. Of a deleted fact
-    only its object is right, which is the answer of its time. Datasets without the columns ``objects`` and ``aliases``
-    know no more than the object.
+    A name that is also a name of the subject is left out: a model that repeats the subject knows nothing. A deleted
+    fact has only its own object, the answer of its time. So has every fact of a dataset without the columns
+    ``objects`` and ``aliases``.
     """
     more = () if row.get("kind") in DELETED else answers_in(row, ("objects", "aliases"))
     subject = normalize(row["subject"])
@@ -29,8 +29,8 @@ def right_answers(row: Row) -> list[str]:
 def choices_of(row: Row) -> tuple[list[str], list[str]]:
     """Return the right choices of a changed fact, its object first, and the wrong ones; each name is one choice.
 
-    Wrong is what was right before and no longer is, unless it has the name of something right. If the dataset does not
-    say what no longer is right, these are all previous objects. A fact that is not right any more has no choices.
+    Objects that are no longer right are wrong choices, unless one has the name of a right one. If the dataset does not
+    say which objects these are, all previous objects are wrong. A fact that is no longer right has no choices.
     """
     if row.get("current") is False:
         return [], []
@@ -47,7 +47,7 @@ def language_of(row: Row) -> str:
 
 
 def answers_in(row: Row, columns: Sequence[str]) -> list[str]:
-    """Return the distinct texts of columns, without texts that normalise to nothing: no answer equals those."""
+    """Return the distinct texts of columns, except texts that normalise to nothing, which no answer can match."""
     return [text for text in _texts(row, columns) if normalize(text)]
 
 

@@ -20,7 +20,7 @@ from temporalwiki.eval_harness.references import choices_of, language_of, right_
 
 Outcome = Literal["new", "old", "both", "neither", "abstained"]
 OUTCOMES: tuple[Outcome, ...] = ("new", "old", "both", "neither", "abstained")
-VERSION = 1  # raised if the rules read a reply differently
+VERSION = 1  # raise it if the rules read a reply differently
 
 
 class Reading(NamedTuple):
@@ -49,7 +49,7 @@ _LINK = re.compile(r"(\]\()[^()\s]*\)")
 
 
 def without_reasoning(reply: str) -> str:
-    """Return the reply without its reasoning, and so nothing of a reply that ends in the middle of its reasoning."""
+    """Return the reply without its reasoning. A reply that ends within its reasoning becomes empty."""
     reply = _CHANNEL.sub("", reply)
     return _UNCLOSED.sub("", _CLOSED.sub("", reply)).strip()
 
@@ -108,7 +108,7 @@ def _words(text: str) -> list[_Word]:
 
 
 def _mentions(text: str, names: Mapping[str, tuple[str, frozenset[str]]]) -> list[_Mention]:
-    """Return the names in a text in their order; ``names`` are by their words, joined. The longest name counts."""
+    """Return the names in a text, in order. The keys of ``names`` are their joined words. The longest name counts."""
     words, found, i = _words(text), [], 0
     longest = max(map(len, names), default=0)
     while i < len(words):
@@ -245,7 +245,7 @@ def read(reply: str, row: Mapping[str, Any]) -> Reading:
     - ``abstained``: it gives no name and refuses, says that it does not know, or is empty
     - ``neither``: it gives another answer
 
-    A name counts if all its words stand in the reply, as words after ``normalize``. Of "no longer X, but Y", "Y, who
+    A name counts if all its words stand in the reply, as words after ``normalize``. In "no longer X, but Y", "Y, who
     succeeded X" or "X until 2021; now Y" only Y counts. A former object counts if the reply gives nothing else. A part
     of a name, such as a surname, is not enough.
 

@@ -21,11 +21,11 @@ from temporalwiki.methods.packing import Encoder
 from temporalwiki.methods.processes import processes
 from temporalwiki.methods.training_data import check_config, content_key, load
 
-EVIDENCE = "evidence"  # a source: the sentence that each row of probes and of CKL's data holds
-VERSION = 1  # raised by a change in the passages that are retrieved, or in how a model reads them
+EVIDENCE = "evidence"  # this source is the sentence in each row of probes and of CKL's data
+VERSION = 1  # raise it if other passages are retrieved, or a model reads them differently
 PASSAGES = "passages"  # the key of a row for its passages, the best first
 
-_WORDS = 100  # of a passage, as in DPR (Karpukhin et al. 2020)
+_WORDS = 100  # words of a passage, as in DPR (Karpukhin et al. 2020)
 _ANSWER = 64  # tokens of the model's context that passages leave to the answer
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
 _WORD = regex.compile(rf"(?V1)[{_UNSPACED}]|[[\p{{L}}\p{{M}}\p{{N}}_]--[{_UNSPACED}]]+")
@@ -61,7 +61,7 @@ class Retriever:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a result records; results of other sources are other results."""
+        """What a result records about its passages; a result with another source is another result."""
         if self.source == EVIDENCE:
             return {"source": EVIDENCE, "version": VERSION}
         return {

@@ -88,8 +88,8 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
         raise UsageError(f"--config {min(unused)}: none of the tasks {', '.join(wanted.tasks)} reads it")
     retriever = _retriever(wanted, model, available)
     for task in wanted.tasks.values():
-        task.recorded_options()  # a missing tagger must not cost the download of the model or the data
-    model.check()  # nor a wrong model that of the data
+        task.recorded_options()  # notices a missing tagger before the model and the data are downloaded
+    model.check()  # notices a wrong model before the data are downloaded
     results = []
     missing = _set_start(wanted, model)
     for name, task in wanted.tasks.items():
@@ -111,7 +111,7 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
 
 
 def _check_asked(wanted: Evaluation, model: InterfaceModel) -> None:
-    """Raise UsageError for what a model without likelihoods cannot do."""
+    """Raise UsageError for tasks and options that need likelihoods."""
     if unfit := [name for name, task in wanted.tasks.items() if not task.asks]:
         able = ", ".join(name for name in TASKS if find_task(name).asks)
         raise UsageError(
@@ -137,7 +137,7 @@ def _check_served(wanted: Evaluation, model: CompletionsModel) -> None:
 
 
 def _retriever(wanted: Evaluation, model: Scored, available: list[str]) -> Retriever | None:
-    """Return what finds passages, if it is wanted. Raises UsageError for what cannot retrieve."""
+    """Return the retriever of ``--retrieve``, or None. Raises UsageError if a task, model or data cannot have one."""
     if wanted.retrieve is None:
         return None
     asked = f"--retrieve {wanted.retrieve}"
@@ -163,7 +163,7 @@ def _set_start(wanted: Evaluation, model: Scored) -> str:
         known = f"; it was trained from {base}" if base and model.training().get("method") else ""
         return f"name the model that {wanted.model} started from, or its results, with --start{known}"
     if isinstance(model.start, CachedModel) and model.start.reference == wanted.start:
-        return ""  # an experiment calls ``evaluate`` many times
+        return ""  # set by an earlier call: an experiment calls ``evaluate`` many times
     model.start = None
     start: Scored
     try:
@@ -334,7 +334,7 @@ class _Newer:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """What a result says of it."""
+        """The counts that a result records."""
         known = {"day": str(self._after.day), "model": self._after.model}
         return {**known, "kept": self.kept, "dropped": self.dropped}
 

@@ -31,9 +31,9 @@ class ScoreCache:
     """An SQLite file with the scores of one model revision under one policy. Several processes may write to it."""
 
     def __init__(self, folder: Path, revision: str, policy: dict[str, Any], local: bool = True) -> None:
-        """Open the file; ``policy`` holds everything but the model and the text that the numbers depend on.
+        """Open the file; ``policy`` holds all that the numbers depend on, except the model and the text.
 
-        If the model is not ``local``, this machine's libraries do not matter.
+        If the model is ``local``, the numbers also depend on the versions of this machine's libraries.
         """
         libraries = {"torch": torch.__version__, "transformers": transformers.__version__} if local else {}
         self.path = folder / f"{fingerprint(revision, policy, libraries)}.sqlite"

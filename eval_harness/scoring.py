@@ -23,13 +23,13 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.packing import Encoder, Ints
 
-VERSION = 1  # raised by a change that moves a score; cached scores of other versions are not used
+VERSION = 1  # raise it with a change that moves a score: cached scores of other versions are not used
 SENTINEL = "<extra_id_0>"  # where an encoder-decoder model writes its answer
 
-_ROWS = (64, 128, 256, 512)  # most tokens of a row that holds a tree
-_BATCH = 512  # tokens, enough for fast matrix products
-_ATTENTION = 1800  # tokens of a row in which attention costs as much as all else (135M parameters, one core)
-_LOGITS = 1 << 29  # most logits at once on a GPU (2 GB)
+_ROWS = (64, 128, 256, 512)  # the sizes to choose from: the most tokens of a row that holds a tree
+_BATCH = 512  # tokens of a batch, enough for fast matrix products
+_ATTENTION = 1800  # in rows of so many tokens, attention costs as much as all else (135M parameters, one core)
+_LOGITS = 1 << 29  # the most logits at once on a GPU (2 GB)
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 # type of weights -> its name as a precision
@@ -90,7 +90,7 @@ class Scorer:
     """Scores texts with one model. Except for rounding, a score does not depend on the other texts of its batch."""
 
     def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase, precision: str = "fp32") -> None:
-        """Switch the model to evaluation mode. ``precision`` is that of the matrix products, "fp32" or "bf16"."""
+        """Switch the model to evaluation mode. Matrix products have the ``precision`` "fp32" or "bf16"."""
         self.model, self.tokenizer, self.precision = plain(model.eval()), tokenizer, precision
         self.encoder_decoder = is_encoder_decoder(self.model)
         self._encoder = Encoder(tokenizer)
@@ -106,7 +106,7 @@ class Scorer:
 
     @property
     def policy(self) -> dict[str, Any]:
-        """Everything but the model and the text that scores depend on."""
+        """All that scores depend on, except the model and the text."""
         start = SENTINEL if self.encoder_decoder else self.tokenizer.bos_token
         return {"scoring": VERSION, "starts_with": start, "precision": self.precision}
 
@@ -176,7 +176,7 @@ class Scorer:
     def _left(
         self, batch: list[_Row], tokens: dict[int, _Tokens], kept: Container[int], most: int
     ) -> list[list[_Row]]:
-        """Return the batch, or new batches of the texts that are still to be scored if ``kept`` has some of it."""
+        """Return the batch; if ``kept`` has some of its texts, return new batches of the others."""
         there = [i for row in batch for i, _, _ in row.asked]
         left = {i: tokens[i] for i in there if i not in kept}
         return [batch] if len(left) == len(there) else self._batches(left, most)
@@ -184,8 +184,8 @@ class Scorer:
     def _can_read(self, most: int) -> bool:
         """Whether the model reads trees of ``most`` tokens: some models ignore the attention mask or the positions.
 
-        A trial scores a text of random tokens, and one that leaves it in the middle, in a tree and separately. The
-        tree fills a row, so that a sliding window shows.
+        A trial scores two texts of random tokens that share their beginning, in a tree and separately. The tree fills
+        a row, so that a sliding window shows.
         """
         if most not in self._reads:
             half, few = most // 2, most // 8

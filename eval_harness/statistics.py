@@ -20,12 +20,13 @@ Matrix = Sequence[Sequence[float | None]]
 Freedom = float | npt.NDArray[np.int_]
 Sortable = TypeVar("Sortable", str, tuple[str, str])
 
-ERROR = 0.05  # of intervals, and of all ranks of a board together
-FEWEST = 6  # clusters for ranks: with 5, even a model that is better in all has p = 2 / 2**5 > 0.05 (sign test)
+ERROR = 0.05  # the error rate of an interval, and of all ranks of a leaderboard together
+# Ranks need this many clusters: with 5, even a model that is better in all has p = 2 / 2**5 > 0.05 (sign test).
+FEWEST = 6
 # A cluster's variance grows with its size to this power: 1 if its items are independent, 2 if they agree. Chosen by
 # benchmarks/coverage.py.
 _AGREEMENT = 1.5
-_SAME = 1e-9  # two scores differ by more than this share of themselves, or by rounding only
+_SAME = 1e-9  # a relative difference of two scores up to this one is rounding
 
 
 class Items(NamedTuple):
@@ -142,8 +143,8 @@ def estimate(groups: Sequence[Items], scale: Scale = MEAN) -> Estimate:
     """Return a score with its 95 % interval; several rows of numerators are runs that differ by their seed.
 
     Facts that share a subject or a relation are not independent. The variance of a score is the jackknife's over
-    subjects, plus what the jackknife over relations has in excess, plus the variance of the mean of the runs. The
-    interval is that of a t distribution with Satterthwaite's degrees of freedom; docs/evaluating.md shows how often it
+    subjects, plus the excess of the jackknife over relations, if any, plus the variance of the mean of the runs. The
+    interval comes from a t distribution with Satterthwaite's degrees of freedom; docs/evaluating.md shows how often it
     holds. A percentage gets Wilson's interval for the number of independent items that has this variance: it stays
     within 0 and 100, and does not shrink to a point if all items agree. The order of the items does not matter.
 
@@ -176,7 +177,7 @@ def quotient(groups: Sequence[Items], above: npt.ArrayLike, below: npt.ArrayLike
     """Return a weighted sum of the tests' ratios divided by another one, such as FUAR, with Fieller's interval.
 
     ``above`` and ``below`` are the weights of the tests. Both ends of the interval are at least 0; an end is inf if
-    the divisor may be 0. Of the intervals over subjects and over relations, the result spans both.
+    the divisor may be 0. The result spans the interval over subjects and the interval over relations.
     """
     over, under = np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64)
     found = _scores(groups, Scale(lambda ratios: np.concatenate([ratios @ over, ratios @ under], axis=-1)))
@@ -334,7 +335,7 @@ def _scores(groups: Sequence[Items], scale: Scale, errors: bool = True) -> _Scor
 
 
 def _matched(first: _Columns, second: _Columns) -> _Scores:
-    """Return the mean of the first test minus that of the second, over pairs of facts with the same relation.
+    """Return the mean of the first test minus the second's, over pairs of facts with the same relation.
 
     With c and u facts of a relation, its difference has the weight c * u / (c + u), as in a regression with an effect
     for each relation. Relations on one side only have no weight.
@@ -472,7 +473,7 @@ def _p_values(values: Floats, errors: Floats, freedom: Floats) -> Floats:
 
 
 def _of_mean(runs: Floats) -> float:
-    """Return the variance of the mean of runs; that of one run is not known and counts as 0."""
+    """Return the variance of the mean of runs. The variance of one run is not known and counts as 0."""
     return float(runs.var(ddof=1)) / len(runs) if len(runs) > 1 else 0.0
 
 

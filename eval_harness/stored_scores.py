@@ -38,7 +38,7 @@ class _LeftOut(NamedTuple):
     """A split of a result with facts that could not be scored."""
 
     split: str
-    scored: frozenset[str]  # the ids of the others
+    scored: frozenset[str]  # the ids of its scored facts
     unscored: int
 
 
@@ -79,7 +79,7 @@ class StoredScores:
         return {name: value for name, value in known.items() if name not in ("name", "revision", "precision")}
 
     def facts(self, rows: Sequence[Row], split: str) -> list[FactScore | None]:
-        """Return the scores of the facts of a split, or None for those that a result left out as not scorable.
+        """Return the scores of the facts of a split, or None for facts that the model could not score.
 
         Raises NothingToScoreError if all results are of other versions of their tasks, or if they lack some of the
         facts, and InputError for damaged results.
@@ -141,8 +141,8 @@ Scored = CachedModel | StoredScores | InterfaceModel | CompletionsModel | Logged
 def open_scores(reference: str, cache: Path, precision: str) -> Scored:
     """Return a model, or the stored scores if ``reference`` is a result file or a folder of results.
 
-    The name of a provider's model gives a model behind an interface, and the log of another harness a model that is
-    known by it. Raises UsageError for an unknown provider, and InputError for a damaged log.
+    The name of a provider's model gives a model behind an interface, and a log of another harness a ``LoggedModel``.
+    Raises UsageError for an unknown provider, and InputError for a damaged log.
     """
     if is_interface(reference):
         completes = reference.partition("/")[0] in COMPLETIONS
@@ -163,13 +163,12 @@ def open_scores(reference: str, cache: Path, precision: str) -> Scored:
 def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Item]:
     """Return an item for each fact (by split), with its ``gain`` since ``model.start`` if that is known.
 
-    The start model never reads passages: what retrieval adds to it counts as a gain. ``excluded`` counts facts that
-    cannot be scored. Raises NothingToScoreError if the two models have different
-    tokenizers.
+    The start model never reads passages, so the effect of retrieval counts as a gain. ``excluded`` counts facts that
+    cannot be scored. Raises NothingToScoreError if the two models have different tokenizers.
     """
     items: list[Item] = []
     for split, rows in facts.items():
-        passages = reading(cast(CachedModel, model))  # of another model, rows have no passages
+        passages = reading(cast(CachedModel, model))  # for other models, rows have no passages
         after = _scores(model, rows, split, "facts", [passages(row, prompt_of(row)) for row in rows])
         before = after if model.start is None else _scores(model.start, rows, split, "facts, start model")
         for row, score, first in zip(rows, after, before, strict=True):

@@ -24,11 +24,11 @@ class NothingToScoreError(InputError):
 class Task(ABC):
     """A task. The fields of a subclass are its options on the command line, in recipes and in result files."""
 
-    version: ClassVar[int] = 1  # raised by every change that moves a score
+    version: ClassVar[int] = 1  # raise it with every change that moves a score
     configs: ClassVar[tuple[str, ...]] = ()  # prefixes of the configs that it reads, such as "probes-"
     columns: ClassVar[tuple[str, ...]] = ()  # columns that it needs
     splits: ClassVar[tuple[str, ...]] = ()  # splits that it reads; empty: all
-    compared: ClassVar[tuple[str, ...]] = ()  # those splits with what is old, which --after-cutoff leaves as they are
+    compared: ClassVar[tuple[str, ...]] = ()  # splits to compare with, which --after-cutoff does not filter
     asks: ClassVar[bool] = False  # it can ask a model that gives no likelihoods
     served: ClassVar[bool] = False  # it can score a model on a server: it needs neither weights nor tokenizer
     query: ClassVar[tuple[str, ...]] = ()  # columns of a question, for --retrieve; empty: it cannot retrieve

@@ -18,7 +18,7 @@ _ANSWER_TOKENS = 20  # the longest answer to a question, as in the task new_ques
 class WritingModel:
     """A model that answers prompts with text; it fulfils ``builders.ckl.text_model.TextModel``.
 
-    Answers are cached with the evaluation's: an interrupted run continues, and no prompt is asked twice.
+    Answers are cached as in an evaluation: an interrupted run continues, and no prompt is asked twice.
     """
 
     def __init__(self, model: CachedModel, name: str) -> None:

@@ -63,7 +63,7 @@ class Checkpoint:
 
 
 _Rank = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
-# peft takes these for regular expressions, some of which take for ever; names of modules are enough
+# peft reads these as regular expressions, and some of them would run for ever; names of modules are enough
 _MODULE = r"\A[\w.-]+\Z"
 _Module = Annotated[str, msgspec.Meta(pattern=_MODULE)]
 
@@ -187,9 +187,9 @@ def check_added(folder: Path, base: str) -> None:
 
 
 def count_parameters(reference: str) -> int:
-    """Return how many parameters a whole model has; for an adapter or added layers, their base model.
+    """Return the number of parameters of a whole model, or of the base of an adapter or of added layers.
 
-    Only its configuration is read. Raises InputError if there is no such model.
+    Only the configuration is read. Raises InputError if the model is missing.
     """
     return sum(tensor.numel() for tensor in _without_weights(reference).parameters())
 
@@ -215,7 +215,7 @@ def read_config(reference: str) -> PreTrainedConfig:
 
 
 def stored_dtype(reference: str) -> torch.dtype:
-    """Return the type of the stored weights of a model: fp32 if its configuration has none of the usual types."""
+    """Return the type of a model's stored weights: fp32 unless its configuration names another usual type."""
     dtype = read_config(reference).dtype
     return dtype if dtype in (torch.bfloat16, torch.float16) else torch.float32
 
@@ -266,7 +266,7 @@ def base_of(folder: Path) -> str | None:
         return None
     try:
         at = folder_of(base, local_files_only=True)
-    except InputError:  # on the Hub, and not in the cache; or not there
+    except InputError:  # on the Hub and not in the cache, or missing
         return base
     if any((at / name).is_file() for name in (SPEC, ADAPTER)):
         raise InputError(f"{folder}: its base {base} is not a whole model, but an adapter or added layers itself")
@@ -314,9 +314,9 @@ def folder_of(reference: str, **options: Any) -> Path:
 
 
 def hub_file(reference: str, name: str, **options: Any) -> Path | None:
-    """Return the path of a file of a Hub model in the cache, downloaded if needed; None if there is no such file.
+    """Return the path of a file of a Hub model in the cache, downloaded if needed.
 
-    Also returns None if ``reference`` is not a Hub id. Raises InputError if the request fails.
+    Return None if the model lacks the file or ``reference`` is not a Hub id. Raises InputError if the request fails.
     """
     if not is_hub_id(reference):
         return None
@@ -364,7 +364,7 @@ def pinned(reference: str, **options: Any) -> str:
 
 
 def is_hub_id(reference: str) -> bool:
-    """Return True for a Hub id, with or without a revision; else False: a path, GGUF file, package, in memory."""
+    """Return whether a model is named by a Hub id, with or without a revision."""
     local = (
         exists(reference) or reference.startswith((_PACKAGE, MEMORY, ".", os.sep)) or Path(reference).suffix == ".gguf"
     )
@@ -494,8 +494,8 @@ def check_whole(
 ) -> None:
     """Raise InputError if `transformers` or peft reports missing, unexpected or mismatched tensors after loading.
 
-    They give missing tensors random values and ignore unexpected ones. Their reports leave out tied weights and those
-    that they know to be harmless.
+    They give missing tensors random values and ignore unexpected ones. Their reports leave out tied weights and other
+    tensors that they know to be harmless.
     """
     for names, problem in (
         (missing, "missing from the weights"),
@@ -550,7 +550,7 @@ def _check_gguf(path: Path, config: Any) -> None:
 
 
 def _check_layers(config: Any, reference: str, most: int) -> None:
-    """Raise InputError if a model has more layers than it can: the library makes them before it reads the weights."""
+    """Raise InputError for more than ``most`` layers: the library makes all layers before it reads the weights."""
     for part in (config, *_parts(config)):
         for name, value in part.to_dict().items():
             if isinstance(value, int) and value > most and _COUNTS_LAYERS.search(name):
@@ -564,7 +564,7 @@ def _parts(config: Any) -> list[Any]:
 
 
 def _check_index(reference: str, **options: Any) -> int:
-    """Return the number of tensors of a model's weights, or of layers that it may have if that is unknown.
+    """Return the number of tensors in a model's weights, or the most layers that we allow if it is unknown.
 
     Raises InputError if the index of a model in several files names another file than safetensors in its folder.
     """
@@ -619,6 +619,6 @@ def _refused(pickle: str) -> str:
 
 
 def _first_line(error: Any) -> str:
-    """Return the first line of an error that says something: some begin with a heading, which ends in a colon."""
+    """Return the first line of an error that is not a heading; a heading ends in a colon."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return next((line for line in lines if not line.endswith(":")), lines[0] if lines else type(error).__name__)

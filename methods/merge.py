@@ -54,7 +54,7 @@ class Merge(Method):
         """
         if not self.rank:
             model = super().prepare(model, phase)
-            self._base(model, phase)  # better now than after the training
+            self._base(model, phase)  # an error comes now, not after the training
             return model
         if is_encoder_decoder(model):
             raise UsageError("merge: adapters of an encoder-decoder model are trained with its decoder; use rank 0")

@@ -27,7 +27,7 @@ StateDict = Mapping[str, torch.Tensor]
 
 @dataclass(frozen=True)
 class StepShare:
-    """What to divide or multiply the loss of a micro-batch by, so that those of a whole step add up to a mean."""
+    """The divisor or the factor of a micro-batch's loss, with which the losses of a step add up to a mean."""
 
     tokens: torch.Tensor  # labels that the loss counts, over all micro-batches of the step and all processes
     fraction: float  # 1 / number of micro-batches in the step
@@ -63,7 +63,7 @@ class Method:
 
     data: ClassVar[str] = "diffset"  # the configs that the method is defined on; it trains on others, with a note
     defaults: ClassVar[Mapping[str, Any]] = {}  # training options for which the method has its own default
-    needs_past: ClassVar[bool] = False  # whether the method reads past data, too
+    needs_past: ClassVar[bool] = False  # whether the method also reads past data
     trains: ClassVar[bool] = True
     gradients_through_base: ClassVar[bool] = True  # whether gradients flow back through frozen layers
     adds_only: ClassVar[bool] = False  # whether it trains only new weights, next to a decoder-only model

@@ -22,8 +22,7 @@ class OLoRA(LoRA):
 
     A_t is the first matrix of a new adapter, and A_i the first matrix of the same weight's adapter in phase i < t. The
     rows of A are the directions of the input that an adapter reads. The first phase is LoRA, and a LoRA checkpoint can
-    be continued.
-    The authors' code sums absolute values, not squares.
+    be continued. The authors' code sums absolute values, not squares.
     """
 
     shardable: ClassVar[bool] = False

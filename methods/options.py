@@ -34,13 +34,13 @@ class TrainOptions:
     weight_decay: float = option(0.0, "weight decay of matrices and embeddings")
     max_grad_norm: float = option(1.0, "clip gradients to this norm; 0 disables clipping")
     precision: str = option("auto", "auto is bf16 on GPUs that support it, else fp32", PRECISIONS)
-    dtype: str = option("fp32", "type of the weights; bf16: the optimizer keeps trained weights in fp32, too", DTYPES)
+    dtype: str = option("fp32", "type of the weights; with bf16, the optimizer also keeps fp32 copies", DTYPES)
     quantize: str | None = option(None, "4bit: frozen matrices in 4 bits, the rest as --dtype bf16", QUANTIZED)
     attention: str | None = option(None, "kernels that skip pairs of tokens of two documents; need a GPU", ATTENTIONS)
     compile: bool = option(False, "compile the model with torch.compile before the first step")
     fused_loss: bool = option(False, "save memory: compute the loss in pieces, never all logits of a micro-batch")
     gradient_checkpointing: bool = option(False, "save memory: compute activations again in the backward pass")
-    spans: str = option("rules", "what finds the spans that T5 learns to fill in: rules, or a spaCy pipeline")
+    spans: str = option("rules", "how to find the spans that T5 fills in: rules, or a spaCy pipeline by name")
     mask_rate: float = option(0.15, "share of T5's input tokens to mask")
     seed: int = option(0, "seed of the data order, samples, dropout and new weights")
     train_on_test: bool = option(False, "train on probes, facts or CKL's clozes; all results of the model are marked")
@@ -84,7 +84,7 @@ class TrainOptions:
 # Options that may change when a run is resumed: they change its result only by rounding, or not at all.
 MAY_DIFFER = ("micro_batch_size", "train_on_test", "save_steps", "logging_steps", "report_to")
 
-# what older runs, which lack these options, were
+# the values that older runs had, which do not record these options
 _NEWER = {
     "held_out": None,
     "target": None,

@@ -33,7 +33,7 @@ from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
 
-VERSION = 1  # of the way chunks are made: increase it when their content changes, so that cached chunks are not used
+VERSION = 1  # increase it when the content of chunks changes, so that cached chunks are not used
 IGNORED = -100  # label of a token that does not count in the loss
 
 Tokenizer = Any  # a fast tokenizer of transformers

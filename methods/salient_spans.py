@@ -36,7 +36,7 @@ from temporalwiki.methods.packing import (
     texts,
 )
 
-VERSION = 1  # of the way windows are made: increase it when their content changes, so that cached windows are not used
+VERSION = 1  # increase it when the content of windows changes, so that cached windows are not used
 
 # Windows
 
@@ -65,7 +65,7 @@ def windows(text: str, offsets: Ints, ranges: Sequence[Span], longest: int) -> I
     """Cut all tokens of an article into windows [from, up to) of at most ``longest`` tokens.
 
     A window ends with a sentence if one ends in its second half, and otherwise with a word. It ends inside one of
-    ``ranges`` only if there is no other place.
+    ``ranges`` only if it cannot end elsewhere.
     """
     tokens = len(offsets)
     begins = offsets[:, 0]

@@ -40,9 +40,9 @@ def work(model: nn.Module, sequence_length: int, gradients_through_base: bool) -
     A matrix with n entries costs 2n forward, 2n for the gradient of its input, and 2n for its own gradient if it is
     trained. Attention costs 4 * width * length per layer forward and twice that backward. If gradients do not flow
     back through frozen layers (``gradients_through_base`` is False), the input gradients of frozen matrices and the
-    backward pass of attention are not counted. Recomputed activations never are, nor is what text does not pass
-    through, such as an image encoder. The result is None for a model without attention, or whose configuration
-    has other names for its sizes.
+    backward pass of attention are not counted. Recomputed activations are never counted, nor are parts that text does
+    not pass through, such as an image encoder. The result is None for a model without attention, or whose
+    configuration has other names for its sizes.
     """
     config = model.config.get_text_config(decoder=True)
     try:

@@ -50,7 +50,7 @@ COMPILER = "inductor"
 EMPTY = -1  # an example that is all padding: it fills up the last global batch
 _COMPLETE = "complete.json"  # written last: a checkpoint without this file does not count
 _TRAINED = "trained.safetensors"
-_COOLDOWN = 0.1  # the share of a phase in which wsd and rsqrt fall to zero
+_COOLDOWN = 0.1  # the last part of a phase, where wsd and rsqrt fall to zero
 
 
 def example_order(method: Method, options: TrainOptions, new: int, past: int) -> np.ndarray:
@@ -447,7 +447,7 @@ class ContinualTrainer(ContinualMixin, Trainer):
 
     @torch.no_grad()
     def held_out_loss(self, batches: Iterable[Batch]) -> float:
-        """Return the mean cross entropy per token. All processes compute it, so that it depends on none of them."""
+        """Return the mean cross entropy per token. Each process computes it alike, on all batches."""
         model, total, tokens = self.model_wrapped, 0.0, 0
         flash = is_flash(self.model)
         model.eval()

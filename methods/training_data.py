@@ -62,8 +62,8 @@ def configs_to_read(
 ) -> list[str]:
     """Return the configs that a run of method ``name`` reads: the new data and, if it reads them, the past data.
 
-    ``configs`` are those of the dataset. Raises UsageError for a config that is not one of them, and for test data
-    unless ``options`` allow it.
+    ``configs`` are all configs of the dataset. Raises UsageError for a config that the dataset lacks, and for test
+    data unless ``options`` allow it.
     """
     check_config(data, config, configs)
     if not method.trains:
@@ -81,7 +81,7 @@ def configs_to_read(
 
 
 def on_test(configs: Iterable[str]) -> list[str]:
-    """Return those of ``configs`` that models are scored on."""
+    """Return the ``configs`` that models are scored on."""
     return [config for config in configs if config.startswith(TEST_DATA)]
 
 
@@ -276,7 +276,7 @@ def content_key(data: str, config: str) -> str:
 
 
 def _builder(data: str, config: str) -> datasets.DatasetBuilder:
-    """Return what ``datasets`` knows about a config before it reads the rows."""
+    """Return the builder of a config, which has not read the rows yet."""
     path, revision = checkpoint.split_revision(data)
     check_card(Path(path))
     try:

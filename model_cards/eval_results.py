@@ -31,8 +31,8 @@ class HubDataset(NamedTuple):
 def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) -> str | None:
     """Return the content of the file ``PATH`` with a model's results on the probes, or None without such results.
 
-    ``datasets`` are those on the Hub, by the names that the results use; other results, and those of
-    ``--after-cutoff``, give no entries. A model that was trained on test data has none. The value is zero-shot exact
+    ``datasets`` are the datasets on the Hub, by the names that the results use. Results on other data or with
+    ``--after-cutoff`` give no entries. A model that was trained on test data has none. The value is zero-shot exact
     match in percent, not perplexity, because entries cannot say that lower is better. If a task has several results,
     one of its latest version counts, in fp32 if there is one.
     """

@@ -49,7 +49,7 @@ def eval_yaml(manifests: Sequence[Manifest]) -> str | None:
     benchmark = {
         "name": "TemporalWiki probes",
         "description": "Facts of Wikidata that changed between two monthly snapshots, and facts that did not, as "
-        "(subject, relation, object). Does a model know what is new, and still know what is not?",
+        "(subject, relation, object). Does a model know the new facts, and still know the unchanged ones?",
         "evaluation_framework": "inspect-ai",
         "tasks": tasks,
     }

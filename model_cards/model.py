@@ -187,7 +187,7 @@ def _as_of(card: Card) -> str:
 
 
 def _links(card: Card) -> str:
-    """Return a sentence with links to the data of the last phase and to the base model, as far as the Hub has them."""
+    """Return a sentence with links to the data of the last phase and to the base model, if the Hub has them."""
     parts = []
     if source := next((source for source in card.training.sources if source.repository), None):
         revision = source.tag or source.commit

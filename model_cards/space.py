@@ -27,8 +27,8 @@ def space_card(
 ) -> str:
     """Return the card of the leaderboard's Space: its settings, picture, best models and files, and the data.
 
-    The Space is static. ``rows`` and ``figures`` are those of the leaderboard. The card shows the first picture of its
-    page. The order of results and rows does not matter.
+    The Space is static. ``rows`` and ``figures`` are the leaderboard's. The card shows the first picture of its page.
+    The order of results and rows does not matter.
     """
     models = {(result.manifest.model.name, result.manifest.model.revision) for result in results}
     settings = SpaceCardData(

@@ -7,7 +7,7 @@ Most counts are of one of two kinds:
   is accepted. TemporalWiki's four months differ by 1.13 in articles, 1.12 in tokens and 1.51 in changed probes a day,
   so all of them are accepted; half or twice as much of any of them is not.
 
-Shares, such as that of the facts that are aligned, and the number of unchanged probes may also differ by a factor of
+Shares, such as the share of facts that are aligned, and the number of unchanged probes may also differ by a factor of
 1.6. Small counts vary more: a difference beyond these bounds must also be larger than chance (a Poisson process)
 explains.
 """

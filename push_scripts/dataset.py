@@ -49,10 +49,10 @@ def publish_dataset(
     earlier tag keeps the earlier bytes. With ``interval``, only that interval is published. A CKL folder goes to
     ``publish_ckl``. At the end, ``published.json`` in the folder names the revisions, for models trained on it.
 
-    Raises InputError, before anything is sent, if a file does not match its manifest (for published
-    months see ``check_copies``), a month is published with other bytes, counts changed too much since the month before
-    (unless ``accept_jump``), or rows are from an archive without a licence. Raises UsageError for options that do not
-    fit the folder, and what ``publish`` raises.
+    Raises InputError, before anything is sent, if a file does not match its manifest (for published months see
+    ``check_copies``), a month is published with other bytes, counts changed too much since the month before (unless
+    ``accept_jump``), or rows are from an archive without a licence. Raises UsageError for options that do not fit the
+    folder, and what ``publish`` raises.
     """
     if replace and tag is None:
         raise UsageError("--replace needs --tag, because the tag of the replaced interval keeps its meaning")
@@ -91,7 +91,7 @@ def publish_dataset(
 
 
 def remember_published(folder: Path, head: Head) -> None:
-    """Write to the folder's ``published.json`` which of its months the repository has, and in which revision."""
+    """Write to the folder's ``published.json`` the revision of each of its months that the repository has."""
     months = [month for month in published_months(head) if month.tag in head.tags]
     record_published(folder, head.repo_id, months, lambda month: head.tags[month.content["tag"]])
 

@@ -1,8 +1,8 @@
 """A repository on the Hub. Each step can be repeated after any fault.
 
-huggingface_hub repeats uploads and listings after a fault. It does not repeat commits, requests about
-branches, tags and refs, or steps that failed halfway, and it cannot find a commit whose answer was lost. This module
-does these things.
+huggingface_hub repeats uploads and listings after a fault. It does not repeat commits, requests about branches, tags
+and refs, or steps that failed halfway, and it cannot find a commit whose answer was lost. This module does these
+things.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Repository:
         return commit if commit and _difference(head, changes, self._files(commit)) is None else None
 
     def commit_of(self, commit: str, revision: Revision) -> str:
-        """Return the commit that a published revision's tag belongs on: that of its ``mark``, else ``commit``."""
+        """Return the commit for the tag of a published revision: the commit of its ``mark``, else ``commit``."""
         if (mark := revision.mark) is not None:
             infos = self._ask(
                 lambda: self.api.get_paths_info(

@@ -1,7 +1,7 @@
 """The monthly job: publish the newest month of the dump server as a revision on the Hub, and update the leaderboard.
 
-The job keeps no state of its own, because each step finds what is already done. If it stops, run it again to go on; if
-everything is done, it does nothing.
+The job keeps no state of its own: each step finds out what is done already. If the job stops, run it again to go on.
+If everything is done, it does nothing.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class RemoteFile:
 
     size: int  # bytes
     sha256: str | None  # None unless the file is large (LFS)
-    blob_id: str  # git's hash, for a large file that of its pointer
+    blob_id: str  # git's hash of the file, or of the pointer to a large file
 
     def holds(self, file: File) -> bool:
         """Return whether the content is that of ``file``."""

@@ -1,4 +1,4 @@
-"""About how many tokens the text of a month has, for the card of the dataset."""
+"""Estimate the number of tokens in the text of a month, for the card of the dataset."""
 
 from __future__ import annotations
 

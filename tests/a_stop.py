@@ -22,7 +22,7 @@ class Killed(BaseException):
 
 
 class Stop:
-    """A context in which calls that change files raise Killed, from the n-th on.
+    """A context where calls that change files raise Killed, from the n-th on.
 
     With ``full``, only calls that need room on the disk fail. ``reached`` is True if there were n calls.
     """

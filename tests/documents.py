@@ -34,7 +34,7 @@ class Typed:
     file: str
     line: int  # 1 is the first
     text: str
-    language: str  # "shell", or that of the fence
+    language: str  # "shell", or the language of the fence
 
     @property
     def place(self) -> str:

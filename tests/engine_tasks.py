@@ -103,7 +103,7 @@ def raise_what_does_not_travel(task: int, folder: Path) -> Report:
 
 
 def start_again(task: int, folder: Path) -> Report:
-    """Act as if another command took the folder for other tasks meanwhile."""
+    """Act as if another command took the folder for other tasks."""
     write_json(folder / "stage.json", {"plan": "other", "tasks": 1})
     return write_square(task, folder)
 

@@ -211,7 +211,7 @@ def test_who_may_read_and_write(
     hub.commit("dataset", DATA, {"a.json": b"{}"})
     hub.commit("dataset", "ORG/secret", {"a.json": b"{}"}, private=True)
     api = HfApi(token=token)
-    # To write an empty commit is no operation: something must change.
+    # An empty commit is refused: something must change.
     calls: list[tuple[int | None, Callable[[], object]]] = [
         (read, lambda: api.auth_check(DATA, repo_type="dataset")),
         (read, lambda: list(api.list_repo_tree(DATA, repo_type="dataset"))),

@@ -36,7 +36,7 @@ from temporalwiki.builders.streams import digest
 
 TASKS, INTERFACE, ABOUT, ANNOTATIONS = "tasks.json", "labels.xml", "review.json", "annotations"
 
-VERSION = 3  # of the candidates; recorded in their manifest
+VERSION = 3  # increase it when the candidates change; their manifest records it
 
 
 class _ReviewCounts(msgspec.Struct):
@@ -189,7 +189,7 @@ def _candidates(
 
 
 def _asked(drawn: Sequence[Drawn], counts: Counts, model: TextModel) -> Iterator[tuple[Drawn, str]]:
-    """Yield sentences with their questions; no question occurs twice, as one with two answers has no right one."""
+    """Yield sentences with their questions, each question once: one with two answers would have no right answer."""
     seen = set()
     for one, raw in zip(drawn, questions([one.passage for one in drawn], model), strict=True):
         question = " ".join(plain(raw or "").split())

@@ -48,7 +48,7 @@ def shown_by(row: Mapping[str, Any], template: Template, interval: Interval) -> 
 
 
 def _last_day(day: datetime) -> datetime:
-    """Return the last day that a day can mean: the first of a month or year may be the whole of it."""
+    """Return the last day that a day can mean: the first day of a month or year may stand for all of it."""
     if (day.month, day.day) == (1, 1):
         return day.replace(month=12, day=31)
     return (day + timedelta(days=31)).replace(day=1) - timedelta(days=1) if day.day == 1 else day

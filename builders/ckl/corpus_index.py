@@ -28,7 +28,7 @@ from temporalwiki.builders.ckl.input_files import input_files
 from temporalwiki.builders.parquet import rows_at_once
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
-VERSION = 4  # of the passages and of the search
+VERSION = 4  # increase it when the passages or the search change
 WORDS = 100  # a passage ends with the sentence that reaches this
 LONGEST = 2 * WORDS  # longer sentences are cut
 _LONGEST_RECORD = 256 << 20  # bytes
@@ -250,7 +250,7 @@ def _quoted(text: str) -> str:
 
 
 def corpus_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the files of a corpus in order; raise InputError if there are none."""
+    """Return the files of a corpus in order; raise InputError if the paths have no such file."""
     folders = [_config(path) if (path / "manifests").is_dir() and (path / "data").is_dir() else path for path in paths]
     kind = f"a corpus ({', '.join(_SUFFIXES)})"
     found, _ = input_files(folders, lambda file: file.name.endswith(_SUFFIXES), kind)

@@ -26,8 +26,8 @@ from temporalwiki.builders.ckl.templates import SENTINEL
 _SEARCHED = 20_000  # ids that are searched for a similar one
 _NAMES = {"updated": "updatedlama", "new": "newlama"}
 _ABOUT = {
-    "updated": "a cloze and a question about a fact that changed, decided upon by those whom the counts name",
-    "new": "a cloze and a question about a fact that is new, decided upon by those whom the counts name",
+    "updated": "a cloze and a question about a fact that changed, decided by the annotators in the counts",
+    "new": "a cloze and a question about a fact that is new, decided by the annotators in the counts",
 }
 _SOURCE = "sentences of news pages, whose texts belong to their publishers; questions and decisions as options say"
 

@@ -35,7 +35,7 @@ from temporalwiki.builders.wikipedia.sentences import split_sentences
 # the options that name models
 MODELS = ("decontextualization", "there", "back", "questions", "reader", "closed_book")
 _KEPT = 0.6  # the least share of a sentence's words that a rewritten one keeps: only pronouns and the like change
-_PASSAGES = 5  # of the past that are compared with a sentence
+_PASSAGES = 5  # passages of the past that are compared with a sentence
 _CLOZE = "a sentence of a recent news page, clear without it, with a name or date masked (CKL, Figure 4 b)"
 _ABOUT = {
     "newlama-easy": _CLOZE,

@@ -35,7 +35,7 @@ from rapidfuzz import fuzz
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.site_notes import without_notes
 
-VERSION = 3  # of the extraction; kept pages of other versions are not used
+VERSION = 3  # increase it when the extraction changes: kept pages of other versions are not used
 LARGEST = 10 << 20  # bytes of a page or record; articles are far smaller
 CPU_SECONDS = 30  # for one page; CPU time, so that a busy machine does not drop more pages
 MEMORY = 4 << 30  # bytes for one page; the libraries need more
@@ -332,7 +332,7 @@ def _markup(data: bytes, told: str | None) -> str:
     declared = _DECLARED.search(data[:_HEAD])
     marked = [name for mark, name in _MARKS.items() if data.startswith(mark)]
     said = [told or "", declared[1].decode() if declared else ""]
-    # what is ASCII may be ISO-2022-JP
+    # a page with only ASCII bytes may be ISO-2022-JP
     for name in (*marked, *said, "utf-8") if data.isascii() else (*marked, "utf-8", *said):
         try:
             name = codecs.lookup(name).name

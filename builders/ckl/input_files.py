@@ -14,7 +14,7 @@ def input_files(paths: Sequence[Path], fits: Callable[[Path], bool], kind: str) 
     Raises InputError for a path that does not exist, for a given file that does not fit, and if nothing is left to
     read. ``kind`` names the wanted files in messages.
     """
-    found: dict[Path, Path] = {}  # by the place that links lead to; a name of the Hub's cache is a link
+    found: dict[Path, Path] = {}  # by the resolved path, as names in the Hub's cache are links
     others: set[Path] = set()
     for path in paths:
         if path.is_dir():

@@ -26,7 +26,7 @@ from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
-VERSION = 2  # of the prompts, of how answers are read, and of the rules
+VERSION = 2  # increase it when the prompts, the rules or the reading of answers change
 _AT_ONCE = 256  # candidates between two writes
 _SHOWN = 3  # passages that a model reads; more may not fit into its context
 _ANSWER_TOKENS = 24

@@ -30,17 +30,17 @@ _SETS = {
         "FEVER (Thorne et al. 2018), CC BY-SA 3.0", ("mit", "cc-by-sa-3.0"), (104_966, 10_444, 10_100),
     ),
     "aidayago2": _DataSet(
-        "a news text with a mention between [START_ENT] and [END_ENT], and the title of what it means",
+        "a news text with a mention between [START_ENT] and [END_ENT], and the title of the page that it means",
         "AIDA CoNLL-YAGO (Hoffart et al. 2011), annotations CC BY-SA 3.0; the texts are Reuters's",
         ("mit", "cc-by-sa-3.0", "other"), (18_395, 4_784, 4_463),
     ),
     "wned": _DataSet(
-        "a text of Wikipedia with a mention between [START_ENT] and [END_ENT], and the title of what it means",
+        "a Wikipedia text with a mention between [START_ENT] and [END_ENT], and the title of the page that it means",
         "WNED-WIKI (Guo and Barbosa 2018), without a stated licence; the texts are Wikipedia's", ("mit", "other"),
         (3_396, 3_376),
     ),
     "cweb": _DataSet(
-        "a web page with a mention between [START_ENT] and [END_ENT], and the title of what it means",
+        "a web page with a mention between [START_ENT] and [END_ENT], and the title of the page that it means",
         "WNED-CWEB (Guo and Barbosa 2018), without a stated licence; the texts belong to their sites",
         ("mit", "other"), (5_599, 5_543),
     ),
@@ -68,7 +68,7 @@ _SETS = {
     ),
     "eli5": _DataSet(
         "a question from a forum and the long answers it got",
-        "ELI5 (Fan et al. 2019), without a stated licence; the texts are those of Reddit's users", ("mit", "other"),
+        "ELI5 (Fan et al. 2019), without a stated licence; the texts belong to Reddit's users", ("mit", "other"),
         (272_634, 1_507, 600),
     ),
     "wow": _DataSet(
@@ -117,7 +117,7 @@ class _Split(NamedTuple):
 def kilt(folder: Path, name: str | None = None) -> list[Config]:
     """Return the configs ``kilt-*`` of KILT's JSONL files in ``folder`` or ``folder/NAME``.
 
-    ``name`` is KILT's own name of a dataset, one of ``NAMES``; None stands for all that ``folder`` has files of.
+    ``name`` is KILT's own name of a dataset, one of ``NAMES``; None stands for all datasets with files in ``folder``.
     The splits are train (not in ``wned`` and ``cweb``), validation and test. ``answers`` has all answers that KILT
     accepts, without duplicates, in its order; a model learns ``output``, the first one. Both are empty in test, whose
     answers KILT does not publish. Rows without input, and rows of train and validation without answer, are dropped.

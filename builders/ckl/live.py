@@ -40,9 +40,8 @@ CANDIDATES = 100  # the most wrong answers of a row
 MEMORY = 1 << 30  # bytes that DuckDB may use; it puts the rest on disk
 
 _ABOUT = {
-    "updatedlama": "a fact whose object was replaced within the interval, as a cloze and a question, with what is "
-    "right at the later snapshot and what was right at the earlier one; `backfilled`: nothing shows that it was "
-    "replaced then",
+    "updatedlama": "a fact whose object was replaced within the interval, as a cloze and a question, with the right "
+    "answers at the later and at the earlier snapshot; `backfilled`: nothing shows that it was replaced then",
     "newlama": "a fact that became true within the interval, of a subject or a relation that the earlier snapshot did "
     "not have, as a cloze and a question; `backfilled`: nothing shows that it became true then",
     "invariantlama": "a fact of one of InvariantLAMA's 28 relations that no interval changed, as cloze and question",
@@ -131,8 +130,8 @@ def _left_out(all_facts: list[Facts], chain: list[Facts]) -> list[str]:
     if any(fraction < 1 for fraction, _ in samples):
         how = ", ".join(f"{fraction:g} (seed {seed})" for fraction, seed in sorted(samples))
         warnings.append(
-            f"of facts that an interval left as they were a sample was kept, {how}, and only what is in all samples "
-            "can be invariant: build with --unchanged-fraction 1 for all"
+            f"only a sample of the unchanged facts was kept, {how}, and only facts in all samples can be invariant: "
+            "build with --unchanged-fraction 1 for all"
         )
     return warnings
 
@@ -209,7 +208,7 @@ def _chosen(
     db.execute(_SHARED_LABELS)
     good: dict[str, list[tuple[_Place, probes.Fact]]] = {"test": [], BACKFILLED: []}
     rows = _candidates(db, "c.s, c.p, statement_id, c.o", columns=_CHANGE)
-    # of a subject and relation, what changed within the interval comes first
+    # for each subject and relation, facts that changed within the interval come first
     of_relations = itertools.groupby(rows, key=lambda row: (row["s"], row["p"]))
     best_first = (row for _, group in of_relations for row in sorted(group, key=lambda row: split(row) == BACKFILLED))
     for row, reason in _checked(best_first, kind, wording, counts):

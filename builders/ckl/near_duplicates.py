@@ -83,8 +83,7 @@ def near_duplicates(folder: Path) -> Iterator[NearDuplicates]:
     """Yield a finder of texts whose sets of word 5-grams have a Jaccard similarity of about 0.8 or more.
 
     The similarity is estimated: few pairs well above the threshold are missed, and hardly any pair well below it is
-    found.
-    A temporary file in ``folder`` takes about 0.9 KB per text.
+    found. A temporary file in ``folder`` takes about 0.9 KB per text.
     """
     path = folder / "near-duplicates.sqlite"
     path.unlink(missing_ok=True)

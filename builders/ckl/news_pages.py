@@ -32,7 +32,7 @@ from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.parquet import ParquetWriter, rows_at_once
 from temporalwiki.builders.stages import Report, run_stage, total
 
-VERSION = 2  # of the articles; kept ones of other versions are not used
+VERSION = 2  # increase it when the articles change: kept articles of other versions are not used
 
 ARTICLES = pa.schema(
     {

@@ -30,7 +30,7 @@ STRANGE = regex.compile(r"https?:|www\.|[@#|<>{}\[\]\\=_^~\x00-\x1f\x7f\ufffd\p{
 class SentenceOptions:
     """The options that decide which sentences of news are drawn."""
 
-    spans: str = option(RULES, "what finds names and dates: rules, or a spaCy pipeline (name or folder)")
+    spans: str = option(RULES, "how to find names and dates: rules, or a spaCy pipeline (name or folder)")
     language: str = option("en", "language of the news, ISO 639-1")
     least_words: int = option(8, "words of the shortest sentence")
     most_words: int = option(50, "words of the longest sentence")

@@ -16,7 +16,7 @@ SMALL_SHARE = 0.1  # of the documents, as in recentnews-small
 def past_corpus(paths: Sequence[Path], seed: int = 0) -> list[Config]:
     """Return the configs ``wikipedia`` and ``wikipedia-small`` of a corpus, in the formats of ``build_index``.
 
-    A document keeps its address or id, also if others have the same: a corpus may have more than memory holds. The
+    A document keeps its address or id, even if others have the same: not all ids of a corpus fit into memory. The
     small config is a tenth of the documents, drawn by a hash of their ids. Raises InputError if files are missing,
     and, when the rows are read, if a file is damaged.
     """

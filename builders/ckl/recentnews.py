@@ -25,7 +25,7 @@ from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.sql import database, rows_of
 
-VERSION = 3  # of the filters; kept articles of other versions are not used
+VERSION = 3  # increase it when the filters change: kept articles of other versions are not used
 _MEMORY = 1 << 30  # bytes for sorting; the rest goes to disk
 
 

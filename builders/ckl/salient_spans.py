@@ -17,7 +17,7 @@ import regex
 from temporalwiki.base.errors import InputError, in_one_line
 
 RULES = "rules"
-VERSION = 1  # of the rules; kept windows of other versions are not used
+VERSION = 1  # increase it when the rules change: kept windows of other versions are not used
 
 Span = tuple[int, int]  # start and end in a text, in characters
 

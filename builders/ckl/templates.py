@@ -1,7 +1,7 @@
 """The wording of Wikidata's relations: a cloze and a question for each, and how a model is asked the question.
 
 A file such as templates_de.yaml has the wording of a language, which is this project's own. The blank comes last, so
-that models that read from left to right can fill it. What is true of a relation in every language is here.
+that models that read from left to right can fill it. Facts about a relation that hold in every language are here.
 docs/how_to/add_a_language.md explains how to add a language.
 """
 
@@ -19,7 +19,7 @@ import yaml
 
 _FILES = {file.stem.partition("_")[2]: file for file in Path(__file__).parent.glob("templates_*.yaml")}
 LANGUAGES = tuple(sorted(_FILES))
-_ASKING = "asking"  # the key of a file that is no relation
+_ASKING = "asking"  # the one key of a file that does not name a relation
 SENTINEL = "<extra_id_0>"  # stands for the object
 ANY_SENTINEL = re.compile(r"<extra_id_[0-9]+>")
 # control characters and marks of direction, which models read but people cannot see

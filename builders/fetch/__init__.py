@@ -46,7 +46,7 @@ MIRROR = "https://dumps.wikimedia.org"
 def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
     """Return the dates of the newest two finished dumps from the first days of consecutive months, as YYYYMMDD.
 
-    Raises InputError, which says what the server lacks, if there is no such pair.
+    Raises InputError, which says what the server lacks, if it has no two such dumps.
     """
     with Connection(say) as connection:
         server = Server(connection, [check_mirror(mirror)])
@@ -198,7 +198,7 @@ def fetch(
     A file that is already there is checked once and kept if it is right, even if the server has removed it; partial
     files are continued. ``wikidata`` has the dates of the two Wikidata dumps; None stands for the newest one at or
     before the snapshot. Raises InputError for an unfinished dump, for a server that does not give what it lists, and
-    for a disk that is too small. Calling it again continues with what is there.
+    for a disk that is too small. Call it again to continue.
     """
     dumps, mirrors = dumps.resolve(), _checked(mirrors)
     with only_one(dumps / "wikidatawiki", "fetch"), Connection(say) as connection:

@@ -53,7 +53,7 @@ class Failed(Exception):
 
 
 class NotThere(Failed):
-    """The server has no such file."""
+    """The server lacks the file."""
 
 
 class Broken(Exception):
@@ -158,7 +158,7 @@ class Connection:
         raise Failed(f"leads on more than {REDIRECTS} times")
 
     def page(self, url: str) -> str:
-        """Return the text of a small page. Raises Failed, and NotThere if there is no such page."""
+        """Return the text of a small page. Raises Failed, and NotThere if the server lacks the page."""
         patience = Patience(self, url, TRIES_OF_A_PAGE)
         while True:
             try:

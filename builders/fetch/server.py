@@ -133,7 +133,7 @@ class Server:
         """Return the newest JSON dump at or before ``date`` (only at ``date`` if ``exact``), gz before bz2.
 
         A dump that the list of checksums does not name is not finished and is skipped. If a server has no index,
-        only ``date`` is tried. Raises InputError if there is no dump.
+        only ``date`` is tried. Raises InputError if no dump is found.
         """
         indexes = tuple(f"{entities}/" for entities in _ENTITIES)
         try:

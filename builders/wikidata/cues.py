@@ -186,7 +186,7 @@ def stem(word: str) -> str:
 def cues_of(number: int, phrases: Iterable[str], language: str) -> list[Cue]:
     """Return the cues for a property: ``phrases`` (its label and aliases); for English, the table adds more."""
     found = dict.fromkeys(map(cue_of, (*phrases, *(table(number) if language == "en" else ()))))
-    return [cue for cue in found if len(cue) > cue.tight]  # a word that says little is no cue without another
+    return [cue for cue in found if len(cue) > cue.tight]  # a word that says little is not a cue by itself
 
 
 def cue_of(phrase: str) -> Cue:

@@ -146,7 +146,7 @@ class EntityReader:
         aliases = msgspec.defstruct("Aliases", [(name, some, None) for name in fields], rename=fields)
         sitelinks = msgspec.defstruct("Sitelinks", [("page", _Sitelink | None, None)], rename={"page": wiki})
         self._languages = list(fields)
-        self._own = languages.index("mul")  # languages after it are only used if there is no label so far
+        self._own = languages.index("mul")  # languages after it are only used if none before has a label
         self._decoder, self._lenient = (
             msgspec.json.Decoder(
                 msgspec.defstruct(

@@ -448,9 +448,9 @@ def _page_items(path: Path, first: int, end: int) -> tuple[Integers, Integers]:
 
 
 def _properties(*extracts: Path) -> list[pa.Table]:
-    """Return the records of properties in each extract, or in the last one a table's if none has any.
+    """Return the records of properties in each extract. If all are empty, the built-in table takes the last place.
 
-    DuckDB could read them, but would not verify checksums.
+    DuckDB could read the records, but would not verify checksums.
     """
     found = [property_records(extract) for extract in extracts]
     if not any(table.num_rows for table in found):

@@ -91,7 +91,7 @@ def light_tuning(facts: Sequence[Fact], probes: Iterable[int], avoid: Iterable[i
     """Return the positions of up to LIGHT_TUNING facts with subjects that are not in ``avoid``.
 
     The facts are drawn so that each relation has the same share as among ``probes`` (positions in ``facts``), rounded
-    by largest remainder. If a relation has too few facts, the others share what is left in the same way.
+    by largest remainder. If a relation has too few facts, the others share the rest in the same way.
     """
     taken = set(avoid)
     pool: dict[int, list[int]] = {}

@@ -15,7 +15,7 @@ from temporalwiki.builders.wikipedia.outline import Place
 from temporalwiki.builders.wikipedia.titles import title_hash
 from temporalwiki.builders.wikipedia.words import words
 
-LONGEST_LABEL = 250  # characters; Wikidata allows no longer ones
+LONGEST_LABEL = 250  # characters; Wikidata does not allow more
 STATED, LIST, MENTIONED = SUPPORT
 BEST = 3  # the rank of a sentence that expresses the relation
 _SPAN = 3  # other words between the words of a cue

@@ -1,7 +1,7 @@
 """Stage wiki-extract: write the pages of a Wikipedia dump to Parquet, sorted by page id within each task.
 
 Each task writes two Parquet tables, and the tables of titles that module ``titles`` searches. Table ``articles`` has
-the pages of namespace 0 that are no redirects, with their wikitext. Table ``pages`` has all pages: it tells a new
+the pages of namespace 0 that are not redirects, with their wikitext. Table ``pages`` has all pages: it tells a new
 article from one that was a redirect or in another namespace before.
 
 An article that the extract of an earlier dump, the *base*, has in the same revision is written without its text: see

@@ -185,7 +185,7 @@ def sentence_key(sentence: str) -> str:
 def time_limit(seconds: float) -> Iterator[None]:
     """Raise UnreadablePage if the block takes more CPU time than ``seconds``. Only the main thread has this limit.
 
-    It does not go by the clock: then a page would be dropped if the machine slept while the page was read.
+    Wall time would drop a page because the machine slept while it was read.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # only the main thread gets signals

@@ -64,8 +64,7 @@ def template_text(inside: list[str], rules: Rules) -> str:
     """Return the text that a template adds to the sentence, often "".
 
     ``inside`` is the text between its braces in parts: raw text and the text of inner templates in turn. The first
-    part is raw text.
-    ``rules`` come from the wiki's language.
+    part is raw text. ``rules`` come from the wiki's language.
     """
     name = template_name(inside[0])
     rule = rules.get(name)

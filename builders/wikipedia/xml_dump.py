@@ -196,9 +196,11 @@ def read_pages(
 
     A page is yielded with its newest revision, or with the newest at the date ``at`` (YYYYMMDD, 00:00 UTC). Pages
     without such a revision are dropped.
+
     ``known_size(page_id, revision_id)`` returns the size of the wikitext if the caller has it, else None. An
     article of the simple form whose wikitext has that size is yielded without the wikitext, with ``UNCHANGED`` as the
     reason. ``listed`` is as in ``streams.pieces``.
+
     Raises InputError, which names the file and byte, for XML that is not well formed. If the whole file is read, it
     is also raised for a dump without its closing tag, unless ``allow_truncated`` is true. For a range, the caller must
     look at ``counts.complete`` of all ranges, because any of them can hold that tag.

@@ -82,7 +82,7 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
                     if line.method.trains or task.task.start != "needed":
                         start = begin if line.method.trains else None
                         planned.append(_plan_evaluation(experiment, line, before, start, task, scored))
-                    # with passages, the start model learns from them
+                    # passages can also teach the start model, which is then scored as well
                     planned += [
                         _plan_evaluation(experiment, line, before, begin, task, scored, source)
                         for source in _sources(experiment, task, scored)
@@ -193,7 +193,7 @@ def _plan_evaluation(
             _bring_base(compared.folder, experiment.model)
             if model.start is None or model.start.reference != compared.folder:
                 model.start = CachedModel(compared.folder, cache_folder(), model.precision)
-            model.start.check()  # ``evaluate`` leaves out what needs a model that it cannot use
+            model.start.check()  # the cell must fail: ``evaluate`` would leave out the scores that need this model
         try:
             results = evaluate(wanted, model, _configs(plan.data))
         except NothingToScoreError as error:  # such as a month without facts

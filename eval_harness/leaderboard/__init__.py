@@ -79,7 +79,7 @@ def write_leaderboard(
 
 
 def _with_years(found: Sequence[Row], intervals: Sequence[str]) -> list[Row]:
-    """Return rows whose months have long names, for the short names that an interval of the dataset has."""
+    """Return rows with the short names of months replaced by the long names of the dataset's intervals."""
     long = {name[4:6] + name[13:15]: name for name in intervals}
     return [
         replace(row, month=long.get(row.month or "", row.month), tested=long.get(row.tested or "", row.tested))
@@ -88,13 +88,13 @@ def _with_years(found: Sequence[Row], intervals: Sequence[str]) -> list[Row]:
 
 
 def dataset_on_hub(result: Result) -> str | None:
-    """Return the id of a result's dataset on the Hub, or None. A name without a revision may be that of a folder."""
+    """Return the id of a result's dataset on the Hub, or None. A name without a revision may name a folder."""
     name, at, revision = result.manifest.data.dataset.partition("@")
     return name if at and revision and is_hub_id(name) and "/" in name else None
 
 
 def is_hub_id(name: str) -> bool:
-    """Return whether a name can be that of a repository on the Hub."""
+    """Return whether a repository on the Hub can have this name."""
     try:
         validate_repo_id(name)
     except HFValidationError:

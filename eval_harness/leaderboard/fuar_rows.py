@@ -50,16 +50,16 @@ class _Model:
 def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[Row]:
     """Return the FUAR of every trained checkpoint as rows of the task "fuar"; ``rows`` are the rows of ``results``.
 
-    - Test "lama" compares exact match with Initial's: on InvariantLAMA for what was forgotten, on UpdatedLAMA and
-      NewLAMA for what was gained. It
-      reads the configs of the checkpoint's own month, or those without a month.
+    - Test "lama" compares exact match with Initial's: losses on InvariantLAMA, gains on UpdatedLAMA and NewLAMA. It
+      reads the configs of the checkpoint's own month, or configs without a month.
     - Test "probes" uses minus the log of the perplexity of twiki_probes, over all earlier models (equation 1). The
       invariant task of a corpus is the unchanged probes of the next month, its updated task the changed probes of its
       own month. It has no new task.
 
     The earlier models of a checkpoint are Initial, and the checkpoints of the same label and base that were trained on
     a prefix of its configs. A checkpoint gets a row only if all of them are known, scored, and were asked the same
-    questions. Intervals are Fieller's, over the clusters of all tests together. An end of inf means no gain.
+    questions. Intervals are Fieller's, over the clusters of all tests together. If the upper end is inf, there may be
+    no gain.
     """
     models = _models(results, rows, folder)
     months = [month_of(config) for model in models for config in model.trained_on]
@@ -81,7 +81,7 @@ def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> l
 
 
 def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[_Model]:
-    """Return the models with scores that FUAR uses: those of what the weights know, without retrieval."""
+    """Return the models with scores that FUAR uses: scores of the weights only, without retrieval."""
     wanted: dict[str, list[Row]] = {}
     for row in (row for row in rows if not row.retrieved):
         if (row.task, row.measure) == ("lama", "exact_match") or (
@@ -202,7 +202,7 @@ def _row(
     ]
 
     def weights(tasks: Sequence[str], better: int) -> Floats:
-        """Return the weights of the tests in the sum of gaps that count: those above 0, or all if none is."""
+        """Return the weights of the tests in the sum of all gaps above 0, or of all gaps if there are no such gaps."""
         gaps = [
             (at[id(pair[task][better])], at[id(pair[task][1 - better])])
             for pair in pairs

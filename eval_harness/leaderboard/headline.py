@@ -1,4 +1,4 @@
-"""What the leaderboard opens with: for each month, what each method learned and forgot, and what it cost."""
+"""The beginning of the leaderboard: what each method learned and forgot in each month, and its cost."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def method_name(label: str) -> str:
 def month_name(month: str) -> str:
     """Return a month of a config in words: "October to November 2021" for "20211001-20211101".
 
-    A name without a year, such as "1112", gets none. Text that is no month is returned unchanged.
+    A name without a year, such as "1112", gets none. Text that is not a month is returned unchanged.
     """
     dates = _dates(month)
     with_year = {year: i for i, (year, _) in enumerate(dates)}  # a year is written once, after its last month

@@ -58,7 +58,7 @@ class Row:
     test: str  # such as "changed", "light-tuned/average"; "" if the task has only one
     measure: str  # such as "perplexity"
     higher_is_better: bool | None  # None: neither is, so models are not ranked
-    value: float  # of several runs the mean
+    value: float  # the mean if there are several runs
     low: float | None  # of the 95 % interval; None if it is not known
     high: float | None
     items: int
@@ -75,8 +75,8 @@ class Row:
 
 # columns of text; the other columns of items are figures and answers
 _NAMES = ("id", "cluster", "relation", "split", "kind")
-_COMPARED = ("chance", "learned", "forgotten")  # scores that decide whether others of their test take knowledge
-_MOST_ROWS = 200_000  # of a leaderboard
+_COMPARED = ("chance", "learned", "forgotten")  # they decide whether other scores of their test show knowledge
+_MOST_ROWS = 200_000  # the most rows of a leaderboard
 _FIGURES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
 
 
@@ -229,7 +229,7 @@ def _scored(results: Sequence[Result]) -> Iterator[_Scored]:
     for i, result in enumerate(results):
         content = result.data
         start = result.manifest.start
-        asked = content["model"]["precision"] == PRECISION  # its prompts differ from those of other models
+        asked = content["model"]["precision"] == PRECISION  # its prompts are not the prompts of other models
         task = {**content["task"], "name": results[i].manifest.asked}
         key = [task, content["data"]["config"], content["data"]["hash"], start and start.revision, asked]
         by_question.setdefault(json.dumps(key, sort_keys=True), []).append(i)

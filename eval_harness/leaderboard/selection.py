@@ -127,7 +127,7 @@ class Board:
         return [row for row in rows if self.place(row.month) == last]
 
 
-# what is added to the labels of lines that share a label, in this order
+# added, in this order, to the labels of lines that share a label
 _APART: tuple[Callable[[Row], str], ...] = (
     lambda row: row.base or "unknown base",
     lambda row: "no learning rate" if row.learning_rate is None else f"learning rate {row.learning_rate:g}",

@@ -19,15 +19,15 @@ from temporalwiki.eval_harness.task import Rows, Task
 class Deleted(Task):
     """Perplexity of facts that were true in the earlier snapshot only. (Not in the papers.)
 
-    The test ``deleted`` has all of these facts, and each other test has those of one kind. Models are ranked
-    only by ``let_go``: how many nats per token the objects of deleted facts lost since the start model (``--start``),
+    The test ``deleted`` has all of these facts, and each other test has the facts of one kind. Models are ranked only
+    by ``let_go``: how many nats per token the objects of deleted facts lost since the start model (``--start``),
     minus what unchanged facts of the same relations lost, with the weights of ``learned_and_forgotten``. The other
     measures describe one model: a model that forgets everything has a high perplexity as well, and
     ``over_unchanged``, the perplexity of the objects of deleted facts divided by that of unchanged facts, depends on
-    the facts. The task ``multiple_choice`` tells whether a model prefers the new object to the old one.
+    the facts. The task ``multiple_choice`` shows whether a model prefers the new object to the old one.
     """
 
-    version: ClassVar[int] = 2  # version 1 did not know relations: its intervals are too narrow
+    version: ClassVar[int] = 2  # version 1 ignored relations: its intervals are too narrow
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "kind")
     query: ClassVar[tuple[str, ...]] = COLUMNS[:2]

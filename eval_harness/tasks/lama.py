@@ -28,7 +28,7 @@ from temporalwiki.methods.options import TrainOptions
 RANKS = (1, 5, 10)  # the k of P@k
 _MEASURES = ("exact_match", "f1", "old_exact_match", *(f"precision_at_{k}" for k in RANKS))
 _ANSWERS = ("object", "answer", "answers")
-_TUNED = "light-tuned/"  # before the names of splits
+_TUNED = "light-tuned/"  # in front of the names of splits
 _AT_ONCE = 1000  # clozes whose candidates are in memory at once
 
 Item = dict[str, Any]
@@ -81,7 +81,7 @@ class Lama(Task):
     wrong candidate has no P@k.
     """
 
-    version: ClassVar[int] = 3  # version 2 did not know aliases
+    version: ClassVar[int] = 3  # version 2 ignored aliases
     configs: ClassVar[tuple[str, ...]] = ("invariantlama", "updatedlama", "newlama")
     columns: ClassVar[tuple[str, ...]] = ("statement",)
     query: ClassVar[tuple[str, ...]] = ("statement",)
@@ -175,7 +175,7 @@ def in_question(model: CachedModel) -> Callable[[Row], str]:
 
 
 def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], excluded: Counter[str]) -> Iterator[Cloze]:
-    """Yield the clozes of the rows; ``excluded`` counts the rows that have none.
+    """Yield the clozes of the rows; ``excluded`` counts the rows that are not usable.
 
     A row needs an answer, exactly one blank, and a word that the model can read before (or around) it.
 
@@ -261,7 +261,7 @@ def ask(
 
 
 def _as_fact(cloze: Cloze) -> Row:
-    """Return a cloze in the columns in which ``references.py`` looks for right and gone objects."""
+    """Return a cloze in the columns where ``references.py`` looks for right and gone objects."""
     return {
         "subject": str(cloze.row.get("subject") or ""),
         "object": cloze.answers[0],

@@ -22,14 +22,13 @@ class LearnedAndForgotten(Task):
     The gain of a fact is the start model's NLL per token of its object, given "SUBJECT RELATION", minus the model's.
 
     - ``learned``: the mean gain of changed facts minus that of unchanged facts of the same relation, over all
-      relations that have both. A relation with c changed and u unchanged facts has the weight c * u / (c + u). What
-      comes from the form of the probes cancels out
+      relations that have both. A relation with c changed and u unchanged facts has the weight c * u / (c + u). So the
+      effect of the form of the probes cancels out
     - ``forgotten``: minus the mean gain of all unchanged facts
 
     The test ``all`` has all facts. If the data has the columns ``support`` and ``strict``, the test ``stated`` has the
     facts that a sentence states, and the test ``strict`` has the facts that are stated or listed, still right and, if
-    changed, really new.
-    ``--start`` names the start model.
+    changed, really new. ``--start`` names the start model.
     """
 
     configs: ClassVar[tuple[str, ...]] = ("probes-",)

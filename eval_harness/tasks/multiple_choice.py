@@ -1,4 +1,4 @@
-"""Multiple choice between what is right now and what was right before."""
+"""Multiple choice between the right objects of now and of before."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MEASURES = ("acc", "acc_norm", "chance", "margin")
 
 @dataclass(frozen=True)
 class MultipleChoice(Task):
-    """Is what is right now more likely than what was right before? (Not in the papers.)
+    """Is an object that is right now more likely than all that were right before? (Not in the papers.)
 
     The right choices of a changed fact are its object and all others that are right. The wrong ones are the objects
     that were right before and no longer are (``gone_objects``), unless a right object has that name as its label or
@@ -40,7 +40,7 @@ class MultipleChoice(Task):
     Objects whose names ``knowledge_match`` does not distinguish are one choice.
     """
 
-    version: ClassVar[int] = 3  # version 2 also took previous objects for wrong that are still right
+    version: ClassVar[int] = 3  # version 2 counted all previous objects as wrong, even if still right
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "previous_objects")
     query: ClassVar[tuple[str, ...]] = COLUMNS[:2]

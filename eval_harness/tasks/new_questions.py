@@ -29,7 +29,7 @@ class NewQuestions(Task):
     model is asked as it is.
     """
 
-    version: ClassVar[int] = 2  # version 1 did not know aliases
+    version: ClassVar[int] = 2  # version 1 ignored aliases
     configs: ClassVar[tuple[str, ...]] = ("newquestions",)
     columns: ClassVar[tuple[str, ...]] = ("question",)
     query: ClassVar[tuple[str, ...]] = columns

@@ -42,7 +42,7 @@ class TwikiIntrinsic(Task):
 
     configs: ClassVar[tuple[str, ...]] = ("diffset-", "unchanged-")
     columns: ClassVar[tuple[str, ...]] = ("id", "title", "text")
-    least: ClassVar[Mapping[str, int]] = {"window": 2}  # a token is predicted from those before it
+    least: ClassVar[Mapping[str, int]] = {"window": 2}  # a token is predicted from earlier ones
 
     window: int = option(512, "most tokens of a window")
     windows: int = option(10_000, "most windows, one an article")

@@ -43,7 +43,7 @@ class TwikiProbes(Task):
     that is gone, and ``both``, ``neither`` and ``abstained`` are the shares of other replies.
     """
 
-    version: ClassVar[int] = 4  # version 3 took only the object of the probe for right
+    version: ClassVar[int] = 4  # version 3 accepted only the object of the probe
     configs: ClassVar[tuple[str, ...]] = ("probes-",)
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     query: ClassVar[tuple[str, ...]] = COLUMNS[:2]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Run the monthly job from cron. It prints nothing if all is well, else what a person must see, which cron mails: the end
-# of the log of a job that failed, warnings of a job that did not, and what `--status` finds wrong with the dataset.
+# Run the monthly job from cron. It prints nothing if all is well. Else it prints what a person must see, which cron mails:
+# the end of a failed job's log, the warnings of a job that succeeded, and the faults that `--status` finds.
 # Put it in the folder with .venv, dumps and the dataset, and give it the options of the job (see crontab).
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")"

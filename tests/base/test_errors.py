@@ -1,4 +1,4 @@
-"""An error of the input has one line, whatever names the input has."""
+"""An error of the input has one line, with any names in the input."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def test_nor_can_a_traceback() -> None:
 
 
 def test_nothing_else_prints() -> None:
-    """Only ``base/terminal.py`` prints. Metric modules and the job of the Hub stand alone, without this package."""
+    """Only ``base/terminal.py`` prints. Metric modules and the job of the Hub do without this package."""
     found = [
         f"{path.relative_to(PROJECT)}:{node.lineno}"
         for package in PACKAGES

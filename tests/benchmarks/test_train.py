@@ -1,4 +1,4 @@
-"""The benchmark of training: it runs where there is no GPU, and leaves out what needs one."""
+"""The benchmark of training: it runs without a GPU, and leaves out measurements that need one."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ NO_CUTOFF: dict[str, tuple[str, str]] = {
     "two results": ("org/twice", "org/twice: has 2 cutoffs; name one of them: "),
     "another JSON file": ("other.json", "other.json: not a result of `temporalwiki cutoff`; run the command again"),
     "months that contradict each other": ("wrong", "wrong/cutoff.json: not a result of `temporalwiki cutoff`"),
-    "a name that is no path": ("a\0b", "not a result of"),
+    "not a path": ("a\0b", "not a result of"),
 }  # fmt: skip
 
 
@@ -179,7 +179,7 @@ def test_rows_that_nothing_dates(case: str) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A dataset with a short and a long name of one interval: three changed facts, one of which began early."""
+    """A dataset with a short and a long name of one interval: three changed facts, and one of them began early."""
     starts = [None, time(2021, 11, 10), time(2020, 1)]
     changed = [{"subject": f"s{i}", "start_time": start} for i, start in enumerate(starts)]
     probes = {"changed": changed, "unchanged": [{"subject": "u", "start_time": None}]}

@@ -1,4 +1,4 @@
-"""Released files, loose or in a zip, and the rows of CSV files in them: what is read, and what is refused where."""
+"""Released files, loose or in a zip, and the rows of CSV files in them: which are read, and which refused where."""
 
 from __future__ import annotations
 

@@ -418,7 +418,7 @@ REFUSED = {
         ["recent_newssmall.csv"],
         "did you mean recent_news_small.csv?",
     ),
-    "a file that is none": (
+    "not a file": (
         {"updatedLLAMA.csv": "a", NEWS: "original\na\n"},
         ["updatedLLAMA.csv", NEWS],
         "updatedLLAMA.csv: no file of a released archive (did you mean updatedLAMA.csv?)",

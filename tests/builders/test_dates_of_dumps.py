@@ -1,4 +1,4 @@
-"""Dumps that are not those of their dates: the same file twice, two that are swapped, one that is too old."""
+"""Dumps that do not belong to their dates: the same file twice, two that are swapped, one that is too old."""
 
 from __future__ import annotations
 

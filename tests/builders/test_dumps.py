@@ -87,12 +87,12 @@ WRONG = {
     "a character that XML lacks": ([page("\x0b")], [ANN], {}, "U+000B"),
     "a lone surrogate": ([page("\ud800")], [ANN], {}, "U+D800"),
     "a timestamp without a time": ([replace(page("x"), timestamp="2024-01-01")], [ANN], {}, "'2024-01-01'"),
-    "an item that is no item": ([page("x")], [replace(ANN, id="../Q7")], {}, "'../Q7'"),
+    "not an item": ([page("x")], [replace(ANN, id="../Q7")], {}, "'../Q7'"),
     "an item twice": ([page("x")], [ANN, ANN], {}, "Q7: there are 2"),
-    "a property that is no property": ([page("x")], [ANN], {"Q6": "x"}, "'Q6'"),
+    "not a property": ([page("x")], [ANN], {"Q6": "x"}, "'Q6'"),
     "a relation without a label": ([page("x")], [nation(ANN, "2019-00-00"), ANN, EASTON], {"P36": "x"}, "P6 has no"),
     "an object without an item": ([page("x")], [nation(ANN, "2019-00-00"), EASTON], PROPERTIES, "no item Q7"),
-    "a day that is no day": ([page("x")], [nation(ANN, "May 2019"), ANN, EASTON], PROPERTIES, "May 2019"),
+    "not a day": ([page("x")], [nation(ANN, "May 2019"), ANN, EASTON], PROPERTIES, "May 2019"),
 }
 
 

@@ -59,7 +59,7 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Built(NamedTuple):
-    """A build, and what was planned before it."""
+    """A build, and the plan before it."""
 
     plan: list[Stage]
     manifest: BuiltManifest

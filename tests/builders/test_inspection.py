@@ -100,7 +100,7 @@ def test_what_is_wrong_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureF
 
 
 Q1, Q2 = '{"type":"item","id":"Q1"}', '{"type":"item","id":"Q2"}'
-WIKIDATA: dict[str, tuple[str, str, dict[str, str] | str]] = {  # a dump's text -> what is said of it, or of its fault
+WIKIDATA: dict[str, tuple[str, str, dict[str, str] | str]] = {  # a dump's text -> its description, or the error
     "closed on a line of its own": (f"[\n{Q1},\n{Q2}\n]\n", "complete", {"items": "2"}),
     "closed on the last line": (f"[\n{Q1},\n{Q2}]\n", "complete", {"items": "2"}),
     "all on one line": (f"[{Q1}]", "complete", {"items": "1"}),
@@ -148,7 +148,7 @@ STAGES: dict[str, tuple[Any, list[str]]] = {  # run of a manifest -> rows of the
         {"stages": {"x": {**{key: NOW[key] for key in NOW if not key.startswith("mb")}, "kept": 0}}},
         ["x 40 1,234.6 9,876.5 1,024"],
     ),
-    "in the order in which they ran": (
+    "in the order of running": (
         {"stages": {"a": NOW, "b": NOW | {"began": 1e8}}},
         ["b 40 12 1,234.6 9,876.5 20,000.1 2.0 1,024", "a 40 12 1,234.6 9,876.5 20,000.1 2.0 1,024"],
     ),

@@ -1,4 +1,4 @@
-"""``load_dataset`` of CKL's configs: by their names alone, by a folder, and without rows."""
+"""``load_dataset`` of CKL's configs: by name only, by a folder, and without rows."""
 
 from __future__ import annotations
 

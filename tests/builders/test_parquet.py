@@ -191,7 +191,7 @@ def test_a_footer_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
     optional, required = b"\x25\x02\x18\x07cluster", b"\x25\x00\x18\x07cluster"
     whole = path.read_bytes()
     assert whole.count(optional) == 1
-    path.write_bytes(whole.replace(optional, required))  # its histogram counts the nulls of a column that has none
+    path.write_bytes(whole.replace(optional, required))  # its histogram counts nulls of a column without nulls
     with pytest.raises((OSError, pa.ArrowException), match="histogram"):
         read_table(path, 2)
 

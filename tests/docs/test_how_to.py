@@ -34,7 +34,7 @@ FILE = re.compile(r"# ([\w/]+\.py)\n")
 
 
 def steps(guide: str) -> list[Typed]:
-    """Return the commands and Python of a guide, without those that create files."""
+    """Return the commands and Python of a guide, except blocks that create files."""
     found = [one for one in typed(guide) if one.language in ("shell", "python")]
     return [one for one in found if not FILE.match(one.text) and not one.text.startswith("ln ")]
 

@@ -17,7 +17,7 @@ from documents import ROOT
 PACKAGES = ("api", "base", "builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts")
 FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if not path.is_symlink()]
 OURS = {"InputError", "UsageError", "UnreadablePage", "NotAnEntity", "ValueError", "RuntimeError"}
-SAYS = ("raise", "refuse", "error")  # words by which a docstring mentions an error
+SAYS = ("raise", "refuse", "error")  # words with which a docstring mentions an error
 Documented = ast.FunctionDef | ast.ClassDef
 
 

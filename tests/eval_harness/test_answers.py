@@ -15,7 +15,7 @@ WORDS = st.lists(st.sampled_from(PARTS), max_size=8).map("".join)
 @pytest.mark.parametrize(
     ("continuation", "expected", "over"),
     [
-        # texts in which a sentence ends
+        # texts where a sentence ends
         (" Easton. The", "Easton", True),
         (" Easton.\nThe", "Easton", True),
         (" Easton\nThe", "Easton", True),
@@ -29,7 +29,7 @@ WORDS = st.lists(st.sampled_from(PARTS), max_size=8).map("".join)
         ("東京!首都", "東京!首都", False),
         ("東京\uff01首都", "東京", True),  # an exclamation mark of full width
         ("दिल्ली। यह", "दिल्ली", True),
-        # texts in which it does not end
+        # texts where it does not end
         ("St. Louis. It", "St. Louis", True),
         ("Mt. Everest", "Mt. Everest", False),
         ("Dr. A. B. Weber", "Dr. A. B. Weber", False),

@@ -54,7 +54,7 @@ CANNOT_TELL = {
     "the same share in all months": changes(range(12), [0.5] * 12),
     "two months": changes(range(2), [0.7, 0.3]),
     "a share that falls all the time": changes(range(12), np.linspace(0.6, 0.4, 12).tolist(), each=20),
-    "evidence that is no number": [Item(JANUARY, "P1", f"Q{i}", float("nan")) for i in range(99)],
+    "evidence is not a number": [Item(JANUARY, "P1", f"Q{i}", float("nan")) for i in range(99)],
 }
 
 

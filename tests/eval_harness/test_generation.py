@@ -137,7 +137,7 @@ def test_how_a_model_is_used_to_decode_does_not_matter(kind: str, beams: int) ->
 
 
 def test_a_model_says_what_its_weights_say() -> None:
-    """A bigram model in which each letter has one successor."""
+    """A bigram model where each letter has one successor."""
     tokenizer = TOKENIZERS["llama"]
     ends = ("e", "</s>"), ("f", "</s>")
     model = bigram("llama", "ax", "xy", "y.", ". ", " c", "c\n", "\na", "de", *ends, "gh", "hg")

@@ -146,7 +146,7 @@ def test_shares_of_outcomes(data: Path, tmp_path: Path, capsys: pytest.CaptureFi
     changed = {name: scores[f"changed/{name}"] for name in ("new", "old", "both", "neither", "abstained")}
     assert changed == {"new": 20, "old": 20, "both": 20, "neither": 20, "abstained": 20}
     assert scores["changed/exact_match"] == 20
-    assert scores["unchanged/new"] == 40  # without gone objects, naming another one as well is no fault
+    assert scores["unchanged/new"] == 40  # without gone objects, naming another one as well is not a fault
     assert scores["average/new"] == 30
     assert "changed/perplexity" not in scores
     assert result.data["model"]["precision"] == "api"

@@ -292,7 +292,7 @@ def test_a_subset_of_changed_and_unchanged_facts() -> None:
 
 NOT_KNOWN: dict[str, tuple[str, str]] = {
     "a test of no items": ("removed", "object_perplexity"),
-    "a measure that is none": ("deleted", "luck"),
+    "not a measure": ("deleted", "luck"),
     "a figure that items lack": ("deleted", "f1"),
     "an average of one": ("average", "object_perplexity"),
 }

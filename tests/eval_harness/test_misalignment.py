@@ -115,7 +115,7 @@ TRAINED: dict[str, tuple[dict[str, Any], str | None]] = {
     "by its long name": ({"method": "lora", "trained_on": ("diffset-20210901-20211001",)}, "0910"),
     "a whole snapshot": ({"method": "full", "trained_on": ("wikipedia-10",)}, "0910"),
     "and light-tuned": ({"method": "light_tuning", "trained_on": ("diffset-0910", "lighttuning-0910")}, "0910"),
-    "a month that is no column": ({"method": "lora", "trained_on": ("diffset-1112",)}, "1112"),
+    "a month without a column": ({"method": "lora", "trained_on": ("diffset-1112",)}, "1112"),
     "text of no month": ({"method": "diff", "trained_on": ("diffset-0910", "default")}, "0910"),
     "initial, whatever its folder is called": ({"model": "runs/initial-diffset-0910", "method": "initial"}, None),
     "initial, that others began with": ({"method": "initial", "trained_on": ("wikipedia-08",)}, None),

@@ -34,7 +34,7 @@ RIGHT: dict[str, tuple[dict[str, Any], list[str]]] = {
     "an ended fact": (fact("Bob", kind="ended", objects=["Ann"], aliases=[]), ["Bob"]),
     "a removed fact": (fact("Bob", kind="removed", objects=["Ann"], aliases=[]), ["Bob"]),
     # an empty answer would equal them
-    "aliases of which normalisation leaves nothing": (
+    "aliases that normalisation makes empty": (
         fact("Ann", objects=["Ann"], aliases=["!", "The", "", None]),
         ["Ann"],
     ),
@@ -77,7 +77,7 @@ CHOICES: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
     "a previous one with the new one's name": (fact("The Who", ["who", "Bob"]), ["The Who"], ["Bob"]),
     "a previous one twice": (fact("Ann", ["Bob", "bob.", "Bob"]), ["Ann"], ["Bob"]),
     "a previous one without a name": (fact("Ann", ["", "Bob"]), ["Ann"], ["Bob"]),
-    "names of which normalisation leaves nothing": (fact("The The", ["!!!", "A", "!!!"]), ["The The"], ["!!!", "A"]),
+    "names that normalisation makes empty": (fact("The The", ["!!!", "A", "!!!"]), ["The The"], ["!!!", "A"]),
     "no previous ones": (fact("Ann"), ["Ann"], []),
     "null": (fact("Ann") | {"previous_objects": None}, ["Ann"], []),
     # with the columns

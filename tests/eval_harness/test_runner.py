@@ -431,7 +431,7 @@ class Count(Task):
 
 
 def test_each_month_is_scored_once_by_its_short_name(run: Callable[..., list[Result]], tmp_path: Path) -> None:
-    """Each interval has two names, of which one is read; a config without a short name is read, too."""
+    """Each interval has two names, and one of them is read; so is a config without a short name."""
     split = {"changed": rows(CHANGED)}
     names = ("probes-1112", "probes-20211101-20211201", "probes-1201", "probes-20211201-20220101", "lighttuning-1112")
     data = str(write_dataset(tmp_path / "data", dict.fromkeys(names, split)))

@@ -1,4 +1,4 @@
-"""JSON of strangers: every field replaced by what nobody expects there, and bytes that are no JSON at all."""
+"""JSON of strangers: every field replaced by something unexpected, and bytes that are not JSON at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fuzzing: a target a file, each of which reads what strangers write; docs/fuzzing.md says how to run them.
+"""Fuzzing: a target a file, each reading input of strangers; docs/fuzzing.md says how to run them.
 
 A target has ``check(data)``, which raises where a promise is broken; ``SEEDS``, tiny inputs in the real format;
 ``FOUND``, inputs that broke a promise once; and ``WORDS``, what is worth inserting. JSON is also mutated by its

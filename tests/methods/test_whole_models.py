@@ -91,7 +91,7 @@ NOT_WHOLE: dict[str, tuple[str, Callable[[Weights], Weights], dict[str, Any], st
         {"n_layer": 900},
         r"n_layer is 900, more than [1-9][0-9]$",
     ),
-    "a width that is no number of 64 bits": ("gpt2", lambda weights: weights, {"n_embd": 10**30}, "cannot load"),
+    "a width of more than 64 bits": ("gpt2", lambda weights: weights, {"n_embd": 10**30}, "cannot load"),
     "no heads": ("llama", lambda weights: weights, {"num_attention_heads": 0}, "cannot load a language model"),
     "too many heads": (
         "llama",

@@ -369,7 +369,7 @@ def test_a_wait_that_is_too_long_to_sit_there_is_said(old: LoopbackHub) -> None:
         run()
 
 
-REFUSED = {  # repository, token -> what is said
+REFUSED = {  # repository, token -> the message
     ("ORG/data", None): "no token: run `hf auth login`, or set HF_TOKEN",
     ("ORG/data", "hf_reader"): "not allowed (Forbidden: you must use a write token): use a token that may write there",
     ("ORG/data", "hf_stranger"): "not allowed (You don't have the rights to write",

@@ -28,7 +28,7 @@ DECEMBER = datetime.date(2021, 12, 20)
 
 
 def dumps(*dates: str, unfinished: tuple[str, ...] = ()) -> dict[str, bytes]:
-    """Return the files of a dump server: articles of these dates, of which some are in progress."""
+    """Return the files of a dump server: articles of these dates, and some are in progress."""
     found: dict[str, bytes] = {}
     for date in dates:
         path = f"enwiki/{date}/enwiki-{date}-pages-articles-multistream.xml.bz2"

@@ -71,7 +71,7 @@ def statement(row: Row) -> str:
 
 
 def statement_and_prompt(row: Row) -> list[str]:
-    """Return the probe and its prompt: the difference of their log-likelihoods is that of the object."""
+    """Return the probe and its prompt: the difference of their log-likelihoods is the object's log-likelihood."""
     return [statement(row), prompt(row)]
 
 

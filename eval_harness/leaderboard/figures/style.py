@@ -82,7 +82,7 @@ _BESIDE = tuple(
     for far in (5, 9, 14, 20, 28)
     for x, y in ((1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0))
 )
-# In a dark page or window, an SVG has the colours of a dark sheet. Its own attributes hold those for paper.
+# In a dark page or window, these colours replace the ones in the attributes of an SVG, which are for paper.
 _DARK = """<style>@media (prefers-color-scheme: dark) {
 svg { background: #201f1c; fill: #ebe7df }
 [style*="fill: #000000"] { fill: #ebe7df !important }

@@ -129,7 +129,7 @@ def _cell(entry: Entry, column: Column) -> str:
 
 
 def _runs(month: Month) -> str:
-    """Return what the page says of training runs."""
+    """Return the page's sentences on training runs."""
     rows = [value.row for entry in month.entries if not entry.start for value in entry.values.values()]
     spread = " ±: the standard deviation between runs." if any(row.runs > 1 for row in rows) else ""
     return training_runs(rows) + spread

@@ -51,7 +51,7 @@ FINDS = {
     "other endings": ("Who was leasing a house?", "Émile Zöld", "Émile#0", True),
     "other accents": ("What did Emile lease?", "two house", "Émile#0", True),
     "by the title": ("What is in Weston on Monday?", "market", "Weston#0", True),
-    "an answer in pieces is none": ("Who is the mayor of Easton?", "Weber Anna", "Easton#0", False),
+    "an answer in pieces does not count": ("Who is the mayor of Easton?", "Weber Anna", "Easton#0", False),
     "quotes and operators are words": ('"mayor" NOT (title: NEAR* ^', "{Anna Weber}", "Easton#0", True),
     "an answer of signs": ("Who is the mayor of Easton?", '"*"', "Easton#0", False),
 }
@@ -245,7 +245,7 @@ ERRORS: dict[str, tuple[Callable[[Path], Path], str]] = {
         r"c\.jsonl: line 2: .*array.*; each line must be a record with a text",
     ),
     "a record without text": (bytes_in("c.jsonl", b'{"body": "a"}\n'), r"line 1: .*missing required field `text`"),
-    "text that is none": (bytes_in("c.jsonl", b'{"text": 1}\n'), r"line 1: .*Expected `str"),
+    "not a text": (bytes_in("c.jsonl", b'{"text": 1}\n'), r"line 1: .*Expected `str"),
     "a lone surrogate": (bytes_in("c.jsonl", b'{"text": "\\ud800"}\n'), "line 1: "),
     "deep nesting": (bytes_in("c.jsonl", b'{"text": "a", "x": ' + b"[" * 9999 + b"}\n"), "line 1: "),
     "not UTF-8": (bytes_in("c.jsonl", b'{"text": "a"}\n{"text": "\xe9"}\n'), r"c\.jsonl: line 2: "),

@@ -186,7 +186,7 @@ NEW = {"valid": "yes", "answer_right": "yes", "past": "none"}
 
 
 def exported(folder: Path, **said: Any) -> Path:
-    """Write an export in which annotator 7 says this about MAYOR."""
+    """Write an export where annotator 7 says this about MAYOR."""
     (folder / "annotations").mkdir()
     (folder / "tasks.json").write_bytes(b"[%b]" % encode_task(MAYOR))
     return export(folder, {7: {MAYOR.id: said}})

@@ -214,7 +214,7 @@ def test_sentences_of_the_past_are_left_out(tmp_path: Path, past: str, number: i
 
 
 def test_news_in_another_language() -> None:
-    """From German, models translate to English and back; in all steps they are told to keep the language."""
+    """From German, models translate to English and back; in all steps the prompt asks them to keep the language."""
     model = faithful()
     text = "Gestern hat Anna Weber nach langem Streit dort endlich geredet."
     clozes, _, rows, _ = both(page(text), open_model=lambda name: model, language="de")

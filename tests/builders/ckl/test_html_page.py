@@ -169,7 +169,7 @@ def test_when_it_was_published(extractor: Extractor, head: str, url: str, publis
     [
         ("<article><time datetime='2020-11-03T12:00Z'>today</time>BODY</article>", 1604404800),
         ("<article><time>November 3, 2020</time>BODY</article>", 1604361600),
-        # not those of another article, of today, or of a change
+        # not the dates of another article, of today, or of a change
         (
             "<aside><time datetime='2012-01-01'>1 Jan</time></aside><article>BODY<time datetime='2020-11-03'></time>"
             "</article>",

@@ -268,7 +268,7 @@ def test_an_update_in_full(tmp_path: Path) -> None:
 
 
 def test_wrong_answers_are_objects_of_the_same_relation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They come from all facts of the interval; what was right before comes first, and nothing right is among them."""
+    """They come from all facts of the interval; earlier answers come first, and no right answer is among them."""
     names = ("Ann  Weber", "A. Weber", "Bo Li", "Ed [Y]", "the Fay!", "the", "<extra_id_0>", "Bo  Li")
     others = [
         same(subject_id=f"Q{n}", subject=f"Land {n} X", relation_id="P6", obj=name) for n, name in enumerate(names, 10)
@@ -325,7 +325,7 @@ UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
     "put more precisely": (fact(obj="Easton City", gone_objects=["Easton"]), "old_and_new_answer_overlap"),
     "put less precisely": (fact(obj="Easton", gone_objects=["X", "East Easton"]), "old_and_new_answer_overlap"),
     "another holds, under another item": (fact(objects=["Ann Weber", "Bo Li"], gone_objects=["Bo Li"]), BEFORE),
-    "letters of a word are no overlap": (fact(obj="Annex", gone_objects=["Anne"]), None),
+    "letters of a word do not overlap": (fact(obj="Annex", gone_objects=["Anne"]), None),
     "no words for it": (fact(relation_id="P999999", relation="depicted by"), "relation_without_template"),
     "words after its label": (fact(relation_id="P505", relation="general manager"), None),
     "words after a label, may not change": (fact(relation_id="P999999", relation="chief engineer"), CORRECTION),
@@ -342,7 +342,7 @@ UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
     "a sentinel in the subject": (fact(subject="<extra_id_0>"), "label_with_sentinel"),
     "a sentinel in an answer": (fact(objects=["Ann Weber", "<extra_id_17>"]), "label_with_sentinel"),
     "a sentinel in an old answer": (fact(gone_objects=["a <extra_id_1>"]), "label_with_sentinel"),
-    "markup is no sentinel": (fact(subject="[X] <extra_id> {0} [Y] </script>"), None),
+    "markup is not a sentinel": (fact(subject="[X] <extra_id> {0} [Y] </script>"), None),
     "a NUL": (fact(obj="Ann\0"), MARK),
     "an escape": (fact(subject="Nor\x1b[1mland"), MARK),
     "text that is turned round": (fact(gone_objects=["A\u202eb", "Carl Ito"]), MARK),

@@ -400,7 +400,7 @@ def test_parquet_of_another_kind_is_refused(tmp_path: Path) -> None:
 
 
 def test_moments_of_parquet(tmp_path: Path) -> None:
-    """Any year, even those that Python does not know."""
+    """Any year, even one that Python does not know."""
     most = 2**63 - 1
     moments = [NOON * 1000 + 999, most, -most, -1000, None]
     letters = {name: ["a"] * 5 for name in ("id", "title", "text")}

@@ -68,7 +68,7 @@ SIZES = {
 }
 BIG = part("20211201", 1, "p1p99")
 FILES = {path: some_bytes(path, size) for path, size in SIZES.items()}
-# what is on the server, too, and not needed
+# files on the server that are not needed
 OTHERS = {
     path: some_bytes(path, 100)
     for path in (
@@ -163,7 +163,7 @@ def test_a_file_from_elsewhere_is_kept_if_it_is_the_one_listed(server: FileServe
 
 
 HTTP_DATE_PAST = "Mon, 01 Nov 2021 00:00:00 GMT"
-# faults of one file, in turn -> how often it is asked for, and what is said
+# faults of one file, in turn -> how often it is asked for, and the messages
 MENDED: dict[str, tuple[list[Fault], int, str]] = {
     "cut in the middle": ([Fault(cut=150_000)], 2, "next try in"),
     "cut at once": ([Fault(cut=0)], 2, "next try in"),

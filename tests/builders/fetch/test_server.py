@@ -62,7 +62,7 @@ TAKEN: dict[str, tuple[dict[str, Any], list[str]]] = {
         [f"{STEM}1.xml-p1p7.bz2", f"{STEM}2.xml-p8p20.bz2", f"{STEM}10.xml-p21p30.bz2"],
     ),
     "parts rather than one": ({f"{STEM}.xml.bz2": GOOD, f"{STEM}1.xml-p1p7.bz2": GOOD}, [f"{STEM}1.xml-p1p7.bz2"]),
-    "names that are none of its own": (
+    "names of other files": (
         {
             f"{STEM}.xml.bz2": GOOD,
             f"../{STEM}1.xml-p1p7.bz2": GOOD,
@@ -95,7 +95,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
         "articlesmultistreamdump is in-progress .*try later, or fetch 20211001$",
     ),
     "waiting": (status({}, "waiting"), "articlesmultistreamdump is waiting"),
-    "a status that is none": (status({}, "\x1b[2Jdone\n"), re.escape(r"is '\x1b[2Jdone\n' by")),
+    "not a status": (status({}, "\x1b[2Jdone\n"), re.escape(r"is '\x1b[2Jdone\n' by")),
     "no such job": ({"jobs": {}}, "articlesmultistreamdump is not there"),
     "no files": (status({}), f"lists neither {WHOLE} nor numbered parts"),
     "a missing part": (status({f"{STEM}1.xml-p1p7.bz2": GOOD, f"{STEM}3.xml-p9p9.bz2": GOOD}), "does not list page"),
@@ -110,14 +110,14 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a huge size": (status({WHOLE: {**GOOD, "size": 1 << 60}}), "no size and SHA-1"),
     "a true size": (status({WHOLE: {**GOOD, "size": True}}), "no size and SHA-1"),
     "a fraction": (status({WHOLE: {**GOOD, "size": 5.5}}), "no size and SHA-1"),
-    "a SHA-1 that is none": (status({WHOLE: {**GOOD, "sha1": "../../x"}}), "'../../x'"),
-    "an entry that is none": (status({WHOLE: "x"}), "no size and SHA-1"),
+    "not a SHA-1": (status({WHOLE: {**GOOD, "sha1": "../../x"}}), "'../../x'"),
+    "not an entry": (status({WHOLE: "x"}), "no size and SHA-1"),
     "no JSON": ("<html>", "is not the status of a dump"),
     "cut JSON": ('{"jobs": {', "is not the status of a dump"),
     "deep JSON": ("[" * 100_000, "is not the status of a dump"),
     "a list": ([], "is not the status of a dump"),
-    "jobs that are none": ({"jobs": []}, "is not the status of a dump"),
-    "files that are none": ({"jobs": {"articlesmultistreamdump": {"status": "done", "files": [1]}}}, "lists neither"),
+    "not jobs": ({"jobs": []}, "is not the status of a dump"),
+    "not files": ({"jobs": {"articlesmultistreamdump": {"status": "done", "files": [1]}}}, "lists neither"),
 }
 
 

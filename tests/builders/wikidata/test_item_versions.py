@@ -1,4 +1,4 @@
-"""The newest records, found with arrays, are those that a loop over rows finds."""
+"""Arrays find the same newest records as a loop over rows."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_sample_is_drawn_as_said_of_one_fact_at_a_time(
 
 
 def test_a_sample_has_its_share_of_facts_that_are_alike() -> None:
-    """Within four standard deviations, for each column in which the facts differ; another seed draws others."""
+    """Within four standard deviations, for each column where the facts differ; another seed draws others."""
     many, same = np.arange(1, 100_001), np.full(100_000, 42)
     for columns in ((many, same, same), (same, many, same), (same, same, many), (many, same, many)):
         of_seeds = [item_versions.sampled(0.1, seed, *columns) for seed in range(3)]

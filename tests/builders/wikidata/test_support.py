@@ -156,7 +156,7 @@ def graded(case: Case, language: str = "en") -> str:
     names, subject = Names(case.object, None, ()), Subject.of(case.subject)
     spans = list(names.find(case.sentence, fold(case.sentence)))
     if not spans:
-        return "mentioned"  # the sentence is no evidence
+        return "mentioned"  # the sentence is not evidence
     place = Place((case.heading,) if case.heading else (), case.lead_in or "", case.lead_in is not None)
     phrases = PHRASES.get(case.relation, [])
     cues = cues_of(case.relation, phrases, language)

@@ -142,7 +142,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "a seed twice": ({"experiment/seeds": [1, 1]}, "a seed is listed twice"),
     "no seeds": ({"experiment/seeds": []}, "Expected `array` of length >= 1 - at `seeds`"),
     "a seed that is too large": ({"experiment/seeds": [1 << 32]}, "Expected `int` <= 4294967295 - at `seeds[0]`"),
-    "months that are no list": ({"experiment/months": "1112"}, "months: Expected `array | null`, got `str`"),
+    "months are not a list": ({"experiment/months": "1112"}, "months: Expected `array | null`, got `str`"),
     "months since a short name": ({"experiment/months": {"since": "1112"}}, "long name of the first one"),
     "months since nothing": ({"experiment/months": {}}, "long name of the first one"),
     "months since and until": (
@@ -172,7 +172,7 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
         "no option 'beam' (did you mean beams?)",
     ),
     "a source of passages twice": ({"experiment/retrieve": ["evidence", "evidence"]}, "retrieve from is listed twice"),
-    "a source that is no list": ({"experiment/retrieve": "evidence"}, "Expected `array`, got `str` - at `retrieve`"),
+    "a source is not a list": ({"experiment/retrieve": "evidence"}, "Expected `array`, got `str` - at `retrieve`"),
     "a limit of nothing": ({"experiment/limit": 0}, "Expected `int` >= 1 - at `limit`"),
     "engines that are text": (
         {"experiment/engines": {"slurm": "gpu"}},

@@ -105,7 +105,7 @@ def test_older_results_do_not_say_their_data(tmp_path: Path) -> None:
 
 DAMAGED: dict[str, dict[str, Any]] = {
     "an unknown verdict": {"verdict": "perhaps"},
-    "a month that is none": {"verdict": "before the data", "high": "2021-13"},
+    "not a month": {"verdict": "before the data", "high": "2021-13"},
     "the year 0": {"verdict": "before the data", "high": "0000-01"},
     "found without a month": {"verdict": "found"},
     "ends in the wrong order": {"verdict": "found", "cutoff": "2021-03", "low": "2021-04", "high": "2021-05"},
@@ -193,7 +193,7 @@ def test_without_a_cutoff_there_is_nothing() -> None:
 
 
 def board(folder: Path, out: Path) -> tuple[str, list[str]]:
-    """Write a leaderboard; return its page and what was said."""
+    """Write a leaderboard; return its page and the messages."""
     said = list(write_leaderboard(read_results(folder), folder, out, space_card))
     return (out / "index.html").read_text("utf-8"), said
 

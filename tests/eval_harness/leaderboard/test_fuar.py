@@ -79,7 +79,7 @@ def test_clozes_by_hand(tmp_path: Path) -> None:
 
 
 def test_clozes_of_its_own_month_come_first(tmp_path: Path) -> None:
-    """Configs without a month are used if there are none of the checkpoint's own month."""
+    """Configs without a month are used if the checkpoint's own month has no config."""
     for model, hits in ((BASE, (8, 1, 0)), (FIRST, (6, 4, 5))):
         write_lama(tmp_path, model, *hits, suffix="-0809")
         write_lama(tmp_path, model, 5, 5, 5)

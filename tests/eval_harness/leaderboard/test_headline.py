@@ -71,7 +71,7 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
         "Diff and Mix-Review learned most, with no clear difference between them; LoRA forgot least",
         "Among the methods that learned most, none clearly forgot less than the others.",
     ),
-    "of those that learned most, one has better ranks": (
+    "of the methods that learned most, one has better ranks": (
         {
             "diff": Method(at(1.5), at(0.4), ((1, 2), (3, 3))),
             "mix_review": Method(at(1.4), at(0.35), ((1, 2), (2, 2))),
@@ -80,7 +80,7 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
         "Diff and Mix-Review learned most, with no clear difference between them; LoRA forgot least",
         "Among the methods that learned most, Mix-Review forgot least.",
     ),
-    "of those that learned most, none has better ranks, although their intervals are apart": (
+    "no method that learned most has better ranks, although their intervals are apart": (
         {
             "diff": Method(at(1.5), at(0.4), ((1, 2), (2, 3))),
             "mix_review": Method(at(1.4), at(0.1), ((1, 2), (2, 3))),
@@ -113,7 +113,7 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
         "Diff learned most; LoRA forgot least",
         "",
     ),
-    "one of those that may have learned most did not clearly learn": (
+    "a method that may have learned most did not clearly learn": (
         {
             "diff": Method(at(0.5), at(0.1)),
             "mix_review": Method(at(0.45, 0.5), at(0.1)),
@@ -132,12 +132,12 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
         "Among the methods that learned more than they forgot, Diff learned most; LoRA forgot least",
         "",
     ),
-    "one method leads in both, of those that learned more than they forgot": (
+    "one method leads in both, of the methods that learned more than they forgot": (
         {"diff": Method(at(0.9), at(0.1)), "lora": Method(at(0.6), at(0.5)), "random": Method(at(2.0), at(9.0))},
         "Among the methods that learned more than they forgot, Diff learned most and forgot least",
         "",
     ),
-    "nobody clearly leads, of those that learned more than they forgot": (
+    "nobody clearly leads, of the methods that learned more than they forgot": (
         {
             "diff": Method(at(0.25), at(0.15)),
             "lora": Method(at(0.22), at(0.12)),

@@ -434,7 +434,7 @@ def test_no_other_script_runs_even_where_one_got_into_the_page(browser: Browser,
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_page_and_figures_follow_the_theme(browser: Browser, tmp_path: Path, scheme: str) -> None:
-    """A figure's background is that of the page's sheets, and its text is light where the page's is."""
+    """A figure has the background of the page's sheets, and its text is light where the page's is."""
     rows = [
         make_row(label=label, month=month, test="average", value=value)
         for label, month, value in (("initial", None, 9.0), ("diff", "0910", 8.0))

@@ -1,4 +1,4 @@
-"""Rows have the content of results; models are ranked among those that were asked the same questions."""
+"""Rows have the content of results; models are ranked among models that were asked the same questions."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         rf"predictions\[0\]: {KEYS} {{'invariant': 1, 'new': 2}}",
     ),
     "a key too many": ([row(1, 2, 3) | {"nwe": 1}], GOOD, rf"predictions\[0\]: {KEYS}"),
-    "a row is no dict": ([(1, 2, 3)], GOOD, rf"predictions\[0\]: {KEYS} \(1, 2, 3\)"),
+    "a row is not a dict": ([(1, 2, 3)], GOOD, rf"predictions\[0\]: {KEYS} \(1, 2, 3\)"),
     "a row is missing": ([None], GOOD, rf"predictions\[0\]: {KEYS} None"),
     "a row instead of rows": (row(1, 2, 3), GOOD, "predictions: expected a list with one row for each .*, not dict"),
     "no references": (GOOD, None, "references: expected a list with one row for each .*, not NoneType"),

@@ -168,7 +168,7 @@ GOLDEN: dict[str, tuple[list[str], list[str] | None, bool, tuple[float, float, f
     "without BOS": (["a b", "a c a"], None, False, (2 ** (7 / 3), 6, 7 / 8, [8, 4], 3)),
     # 3 and 2 bits, of one byte each
     "objects alone": (["a b", "c a"], ["b", "a"], True, (2**2.5, 6, 5 / 2, [8, 4], 2)),
-    "objects alone, without BOS": (["a b", "c a"], ["b", "a"], False, (2**2.5, 6, 5 / 2, [8, 4], 2)),
+    "only objects, without BOS": (["a b", "c a"], ["b", "a"], False, (2**2.5, 6, 5 / 2, [8, 4], 2)),
     # 2 + 2 and 3 bits, in 3 + 1 bytes
     "an object of two words": (["a c a", "c b"], ["c a", "b"], True, (2 ** (7 / 3), 6, 7 / 4, [4, 8], 3)),
 }
@@ -318,7 +318,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"model": uniform(3), "tokenizer": words("<s>", "a", "b", bos=False), "predictions": ["a b", "b"]},
         r"predictions\[1\] 'b' cannot be scored: .* no token to predict",
     ),
-    "a tokenizer that is no tokenizer": ({"model": uniform(3), "tokenizer": "gpt2"}, "str is not a fast tokenizer"),
+    "not a tokenizer": ({"model": uniform(3), "tokenizer": "gpt2"}, "str is not a fast tokenizer"),
 }
 
 

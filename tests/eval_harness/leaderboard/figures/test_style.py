@@ -152,7 +152,7 @@ def test_an_svg_follows_the_theme_and_has_no_background(tmp_path: Path) -> None:
 
 
 def test_a_png_has_its_title_above_the_figure(tmp_path: Path) -> None:
-    for name, title in (("plain", ""), ("titled", "A finding that is said in words. " * 5)):
+    for name, title in (("plain", ""), ("titled", "A finding in words. " * 5)):
         save(styled(draw)("x"), tmp_path / f"{name}.png", title)
     heights = [imread(tmp_path / f"{name}.png").shape[0] for name in ("plain", "titled")]
     assert heights[1] > heights[0] + 100
