@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from loopback_hub import LoopbackHub
@@ -27,6 +28,10 @@ atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
 # The background jobs of a shell ignore Ctrl-C, but tests interrupt the commands that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No test is timed: a busy machine must not fail one.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
 
 pytest_plugins = ["faults.table"]
 

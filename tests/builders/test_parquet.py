@@ -55,7 +55,6 @@ def test_a_row_may_be_a_tuple_and_columns_that_hardly_repeat_are_written_plainly
         assert file.group_range(0, "id") == (1, 10)
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9), max_size=200))
 def test_integers_come_back_of_their_differences(
     tmp_path_factory: pytest.TempPathFactory, ids: list[int | None]
@@ -203,7 +202,7 @@ def test_characters_of_patterns_in_a_path_stand_for_themselves(tmp_path: Path) -
 
 
 @given(st.integers(1, 2_000), st.integers(1, 3_000), st.integers(1, 300))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_rows_that_are_read_together_fit(
     tmp_path_factory: pytest.TempPathFactory, long: int, many: int, most: int
 ) -> None:

@@ -42,7 +42,7 @@ def same(found: Scores, expected: Scores) -> bool:
 # It returns what was added
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     kept=st.dictionaries(
         st.builds(Text, TEXTS, TEXTS), st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1)

@@ -12,7 +12,7 @@ import numpy as np
 import plain_transformers
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from peft import PromptTuningConfig, get_peft_model
 from tokenizers import Tokenizer, pre_tokenizers
@@ -170,7 +170,7 @@ def test_the_tokens_of_a_target_are_those_that_overlap_it(
     assert len(score.nll) == len(offsets)
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(st.text("aé東🜚 ", min_size=1, max_size=8), st.data())
 def test_a_split_moves_tokens_between_context_and_target_and_changes_none(whole: str, data: Any) -> None:
     scorer, cut = SHARED["llama"], data.draw(st.integers(0, len(whole)))
@@ -339,7 +339,7 @@ def test_not_on_the_tokenizers_padding_and_truncation(kind: str, side: str) -> N
     same(nlls(MODELS[kind], tokenizer), of_probes(kind))
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(st.lists(st.tuples(st.text("ab ", max_size=6), st.text("abé", max_size=6)), min_size=1, max_size=8))
 def test_texts_that_begin_alike_score_in_a_tree_as_alone(pairs: list[tuple[str, str]]) -> None:
     texts = [Text(*pair) for pair in pairs]

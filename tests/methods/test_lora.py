@@ -441,7 +441,7 @@ def test_what_is_no_adapter_is_refused() -> None:
             LoRA(**bad)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(first=st.integers(1, 3), more=st.integers(1, 3), seed=st.integers(0, 100))
 def test_any_ranks_can_follow_each_other(first: int, more: int, seed: int) -> None:
     """With one scale: alpha is four times the rank."""

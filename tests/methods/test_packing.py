@@ -343,7 +343,7 @@ def tiny(kind: str, attention: str) -> Any:
 MODELS = {(kind, attention): tiny(kind, attention) for kind in ("gpt2", "llama") for attention in ("sdpa", "eager")}
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(articles, styles, st.integers(4, 24), st.sampled_from(sorted(MODELS)))
 def test_a_packed_document_is_read_as_if_it_were_alone(
     given_texts: list[str], style: str, length: int, which: tuple[str, str]

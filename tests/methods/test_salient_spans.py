@@ -13,7 +13,7 @@ import datasets
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from transformers import GPT2Tokenizer, T5Config, T5ForConditionalGeneration, T5Tokenizer
 
@@ -125,7 +125,6 @@ WORDS = ["the ", "of ", "Paris ", "France. ", "1998 ", "(Paris) ", "<extra_id_0>
 texts_of_words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=60).map("".join)
 
 
-@settings(deadline=None)
 @given(texts_of_words, st.integers(3, 40), st.sampled_from([0.05, 0.15, 0.5]), st.integers(0, 3))
 def test_masked_windows_filled_in_again_are_the_article(text: str, length: int, rate: float, seed: int) -> None:
     ((ids, offsets),) = Encoder(T5).with_offsets([text])

@@ -277,7 +277,7 @@ def hostile(text: str) -> CklManifest:
 
 
 @given(_TEXTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_whatever_texts_hold_the_card_has_the_same_shape(text: str) -> None:
     card, plain = ckl_card([hostile(text)]), ckl_card([hostile("a")])
     assert header(card) == header(plain)

@@ -105,7 +105,7 @@ def test_the_score_is_that_of_bm25(tmp_path: Path) -> None:
     assert found.score == pytest.approx(0.8472979 * 2.2 / (1 + 1.2 * 1.75), abs=1e-4)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.text(max_size=60) | st.text('"()*^:{}-+ANDORTX. \0', max_size=40), st.text(max_size=30))
 def test_whatever_is_asked_is_words(question: str, answer: str) -> None:
     for passage in SHARED.search(question, answer):
@@ -131,7 +131,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(WORDS, max_size=900).map(" ".join))
 def test_passages_are_the_whole_text_in_order_and_none_is_long(text: str) -> None:
     found = list(_passages(text))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError, UsageError
@@ -353,7 +353,6 @@ TEXT = (
 PARTS = [*TEXT.split(), "\n", "\x00", "\ud800"]
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.lists(st.sampled_from(PARTS)).map(" ".join), st.text()), max_size=3))
 def test_any_text(texts: list[str]) -> None:
     made = [page(text, f"https://example.org/{i}") for i, text in enumerate(texts)]

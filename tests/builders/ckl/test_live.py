@@ -642,7 +642,7 @@ LABELS = st.text(min_size=1, max_size=12) | st.sampled_from(
 )
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(LABELS, st.lists(LABELS, min_size=1, max_size=3), st.lists(LABELS, max_size=3)), max_size=12)
 )

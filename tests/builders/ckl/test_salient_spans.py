@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
@@ -89,7 +89,6 @@ HOSTILE = [
 ]
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from([*HOSTILE, "Paris", " ", "the ", ". The ", "ſ", "ǅ", "İ", "🙂", "\0"])).map("".join))
 def test_whatever_the_text_spans_are_in_order_and_within_it(text: str) -> None:
     spans = Rules()(text)

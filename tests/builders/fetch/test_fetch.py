@@ -793,7 +793,7 @@ STEPS = st.one_of(
     "fetch: such faults in any order, drawn at random",
     "right bytes or one clear line, and a rerun completes",
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps=st.lists(STEPS, max_size=6), again=st.lists(STEPS, max_size=3))
 def test_any_faults_in_any_order(
     steps: list[Fault], again: list[Fault], tmp_path_factory: pytest.TempPathFactory

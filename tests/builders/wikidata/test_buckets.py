@@ -100,7 +100,7 @@ CONTENTS = st.fixed_dictionaries(
 MONTH = st.lists(st.tuples(st.sampled_from(ITEMS), st.integers(0, 2)), max_size=12)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(
     months=st.lists(MONTH, min_size=4, max_size=4),
     contents=CONTENTS,
@@ -186,7 +186,7 @@ def test_a_base_of_the_last_generation_is_compared_as_a_whole(tmp_path: Path, mo
         assert any(found[0])
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     readings=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 3), st.booleans()), min_size=1, max_size=12),
     asked=st.sets(st.integers(0, 20), max_size=4),
@@ -222,7 +222,7 @@ def test_the_items_asked_for_have_the_extra_columns(
         assert found == set(ids) or (subject not in asked and found - {None} <= set(ids))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     readings=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), min_size=1, max_size=12),
     group=st.integers(1, 5),

@@ -448,7 +448,7 @@ def snapshots(draw: st.DrawFn) -> tuple[list[Any], list[Any]]:
     return prev, recent
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     worlds=snapshots(),
     fraction=st.sampled_from([0.0, 0.3, 1.0]),
@@ -486,7 +486,7 @@ def test_too_little_memory_is_said_in_one_line(tmp_path: Path) -> None:
         fact_diff.run(task_of(tmp_path, 1.0), tmp_path / "again", memory=1)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(snapshots())
 def test_kinds_and_objects_agree_with_a_reference(
     tmp_path_factory: pytest.TempPathFactory, worlds: tuple[list[Any], list[Any]]
@@ -617,7 +617,7 @@ def test_one_whole_stream_without_a_bracket_is_taken_for_an_excerpt(tmp_path: Pa
         extract_text(tmp_path / "b", [f"[\n{Q1},\n{Q2}"], "gz")
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     texts=st.lists(st.text('ab\\"é漢', max_size=40), min_size=1, max_size=8),
     cuts=st.lists(st.integers(0, 3000), max_size=6),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.builders.wikidata import item_versions
@@ -25,7 +25,6 @@ def newest(entities: list[Entity]) -> dict[int, Entity]:
     return {item: max(row for row in entities if row[0] == item) for item, _, _ in entities}
 
 
-@settings(deadline=None)
 @given(prev=ENTITIES, recent=ENTITIES)
 def test_the_newest_records_and_which_are_touched(prev: list[Entity], recent: list[Entity]) -> None:
     sides = [item_versions.newest([table(side[:3]), table(side[3:])]) for side in (prev, recent)]
@@ -45,7 +44,6 @@ def test_the_newest_records_and_which_are_touched(prev: list[Entity], recent: li
         assert touched.items.tolist() == sorted(set(of_side) - same)
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(
@@ -81,7 +79,6 @@ SHARES = st.sampled_from([0.0, 0.001, 0.3, 0.7, 1.0])
 NUMBERS = st.lists(st.tuples(*[st.integers(1, LARGEST)] * 3), max_size=20)
 
 
-@settings(deadline=None)
 @given(facts=NUMBERS, share=SHARES, seed=st.integers(-(2**70), 2**70))
 def test_a_sample_is_drawn_as_said_of_one_fact_at_a_time(
     facts: list[tuple[int, int, int]], share: float, seed: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.builders.wikidata.probes import CAPS, LIGHT_TUNING, Fact, cap, light_tuning, limits
@@ -51,7 +51,6 @@ def test_the_fixed_point_of_one_big_relation() -> None:
     assert big <= limits(len(kept), CAPS).p < big + 2
 
 
-@settings(deadline=None)
 @given(FACTS, st.integers(0, 3))
 def test_light_tuning_shares_no_subject_with_the_probes(facts: list[Fact], seed: int) -> None:
     kept = cap(facts, seed, CAPS).kept

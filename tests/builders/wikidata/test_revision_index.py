@@ -14,7 +14,7 @@ from temporalwiki.builders.wikidata import revision_index
 LARGEST = 10**18 - 1  # of an item's number
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     known=st.dictionaries(st.integers(1, 60) | st.integers(1, LARGEST), st.integers(0, LARGEST), max_size=40),
     asked=st.lists(st.integers(1, 70) | st.integers(1, LARGEST), max_size=60),

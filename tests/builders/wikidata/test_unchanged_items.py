@@ -102,7 +102,7 @@ CONTENT = st.tuples(STATEMENTS, st.sampled_from([None, "a", "\\", '","lastrevid"
 ITEMS = st.lists(st.tuples(st.integers(1, 8), st.integers(0, 3), st.booleans()), max_size=12)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     months=st.lists(ITEMS, min_size=4, max_size=4),
     contents=st.lists(CONTENT, min_size=32, max_size=32),
@@ -329,7 +329,7 @@ ODD = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @example(lines=[long_line(1, 1, "", "},\n"), '{"type":"item","id":"Q2",\n'])  # so short that both ends are A's
 @example(lines=[PARTS[11], 'x"},\n', line_of({"type": "item", "id": "Q2"}, 1, ",\n"), PARTS[0], '"labels":{}},\n'])
 @given(lines=st.lists(USUAL | USUAL | ODD, max_size=9) | st.lists(USUAL | ODD | st.sampled_from(PARTS), max_size=14))

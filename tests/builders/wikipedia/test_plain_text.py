@@ -337,7 +337,7 @@ SOUP_MARKS = ("\n", "\n\n", " ", "\u0301", "\x01", "\x03", "\x08")
 SOUP = st.lists(st.sampled_from([*SOUP_PIECES.split(), *SOUP_MARKS]), max_size=60).map("".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(SOUP | st.text(max_size=200))
 def test_any_text_gives_clean_paragraphs(wikitext: str) -> None:
     """Marks in the page change nothing. Of the builder's own, only that of a formula is left, for sentences."""
@@ -356,7 +356,7 @@ LINKS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(LINKS)
 def test_links_by_one_pattern_are_links_by_pairs(text: str) -> None:
     def shown(inside: list[str], _: str, after: str) -> tuple[str, str]:
@@ -405,7 +405,7 @@ PIECES = st.lists((st.sampled_from(ACROSS) | SOUP).flatmap(lambda text: st.sampl
 VERSIONS = PIECES.flatmap(lambda pieces: st.tuples(*[st.lists(st.sampled_from(pieces or ["a"]), max_size=6)] * 2))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(VERSIONS, st.sampled_from(["\n\n", "\n\n", "\n\n== H ==\n", "\n"]))
 def test_two_versions_read_together_say_what_each_says(versions: tuple[list[str], list[str]], between: str) -> None:
     before, after = map(between.join, versions)

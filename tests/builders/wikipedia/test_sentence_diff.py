@@ -405,7 +405,7 @@ def test_a_dump_out_of_order_or_with_a_page_twice_gives_each_page_once(tmp_path:
 FILES = st.lists(st.lists(st.integers(1, 40), min_size=1, max_size=12).map(sorted), min_size=1, max_size=4)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(FILES, st.integers(1, 4), st.randoms(use_true_random=False))
 @example([[1, 2], [3, 4], [5]], 2, random.Random(1))
 @example([[3, 4], [5], [1, 2]], 1, random.Random(1))
@@ -444,7 +444,7 @@ def test_articles_come_by_page_id_once_each(
     shutil.rmtree(folder)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 2**32), st.floats(0, 1))
 @example(7, 1 - 2**-53)
 def test_a_seeded_sample_has_its_share_and_depends_on_the_thing_alone(seed: int, share: float) -> None:

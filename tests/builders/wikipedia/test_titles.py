@@ -42,7 +42,7 @@ def titled(folder: Path, asked: list[str]) -> list[tuple[int, int]]:
     return sorted(zip(which.tolist(), page_ids.tolist(), strict=True))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     tasks=st.lists(PAGES, max_size=4),
     asked=st.lists(TITLES, max_size=12),

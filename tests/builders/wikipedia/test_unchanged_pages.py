@@ -95,7 +95,7 @@ def month(draw: st.DrawFn) -> list[str]:
     return pages
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(st.lists(month(), min_size=3, max_size=4), st.sampled_from((1, 1 << 26)), st.integers(1, 5), st.booleans())
 def test_reusing_a_base_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, months: list[list[str]], range_: int, rows: int, cut: bool

@@ -258,7 +258,7 @@ PARTS = st.sampled_from([*SNIPPETS.split(" "), "<id>7</id>", " ", '"', "<redirec
 
 
 @pytest.mark.fault("hostile XML", "bytes of a page replaced at random", "the fast reader and the XML parser agree")
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(
     chosen=st.lists(st.sampled_from(USUAL), min_size=1, max_size=3),
     edits=st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 12), PARTS), max_size=3),
@@ -316,7 +316,7 @@ def in_ranges(path: Path, starts: list[int], at: str | None, allow_truncated: bo
     "tags of pages that are broken, lost, doubled, in CDATA or in comments, in a dump that is read in ranges",
     "one range and many give the same pages and counts, or the same error",
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 @given(
     chosen=st.lists(st.sampled_from(USUAL), min_size=1, max_size=4),
     edits=st.lists(

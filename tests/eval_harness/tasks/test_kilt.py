@@ -245,7 +245,7 @@ def tokens(kind: str, text: str) -> int:
 words = st.text(st.sampled_from("ab é東\t\n'-."), max_size=120)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(before=words, after=words, most=st.integers(70, 120), kind=st.sampled_from(tiny_models.KINDS))
 def test_a_long_input_is_cut_around_its_mention(before: str, after: str, most: int, kind: str) -> None:
     model = Canned(kind)
