@@ -219,7 +219,7 @@ def read_items(result: Result) -> Columns | None:
         if name in _NAMES:
             columns[name] = np.array([sys.intern(str(value)) for value in table[name].to_pylist()], dtype=object)
         elif any(is_kind(kind) for is_kind in _FIGURES):
-            columns[name] = table[name].cast(pa.float64()).to_numpy()
+            columns[name] = table[name].cast(pa.float64(), safe=False).to_numpy()  # rounds large integers
     return columns
 
 

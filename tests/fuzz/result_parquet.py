@@ -47,7 +47,10 @@ SEEDS = (
     _parquet({name: values for name, values in _rows().items() if any(values)}),
     b"PAR1PAR1",
 )
-FOUND = (b'{"rows": [], "items": {"id": "-0"}}',)  # a board without rows: the error names the page's folder
+FOUND = (
+    b'{"rows": [], "items": {"id": "-0"}}',  # a board without rows: the error names the page's folder
+    b'{"rows": {}, "items": {"id": "ab", "cluster": "ab", "x": [0, 9007199254740993]}}',  # no float64 has this value
+)
 WORDS = (
     *results.WORDS,
     b"PAR1",
