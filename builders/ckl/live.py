@@ -131,8 +131,8 @@ def _left_out(all_facts: list[Facts], chain: list[Facts]) -> list[str]:
     if any(fraction < 1 for fraction, _ in samples):
         how = ", ".join(f"{fraction:g} (seed {seed})" for fraction, seed in sorted(samples))
         warnings.append(
-            f"of facts that an interval left as they were a sample was kept, {how}, and only what is in all samples "
-            "can be invariant: build with --unchanged-fraction 1 for all"
+            f"the intervals hold only a sample of the unchanged facts, {how}, and invariantlama has the facts that "
+            "are in every sample: build with --unchanged-fraction 1 for all"
         )
     return warnings
 
