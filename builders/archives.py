@@ -1,4 +1,4 @@
-"""Import the TWiki-Probes and the CKL files that their authors released into the configs that a build makes.
+"""Import the files that the authors of TemporalWiki and CKL released into the configs that a build makes.
 
 Columns that a file lacks are null in the config. No archive came with a licence, so manifests are marked as
 ``imported`` and are never published.
@@ -30,26 +30,43 @@ from temporalwiki.builders.dataset_folder import (
     check_place,
     finish_install,
     install,
+    problems,
     warn_of_damage,
     write_split,
 )
-from temporalwiki.builders.manifests import ImportedManifest, checked_as, read_manifests
+from temporalwiki.builders.incremental import link
+from temporalwiki.builders.manifests import ImportedManifest, Manifest, checked_as, read_manifests
 from temporalwiki.builders.snapshot import Interval
 
 WIKI_FOLDER, CKL_FOLDER = Path("temporalwiki"), Path("ckl")
 _LARGEST_ANSWERS = 256 << 20  # bytes; the file is read as a whole
 
-FACT = ("subject", "relation", "object")
-# The files of TWiki-Probes: the interval, the split, and how many rows the released file has (Table 2)
-PROBES = {
-    f"{prev}-{recent}_{split}.csv": (Interval("enwiki", f"2021{prev}", f"2021{recent}"), split, rows)
+FACT, TEXT = ("subject", "relation", "object"), ("text",)
+
+
+class WikiFile(NamedTuple):
+    """A released file of TemporalWiki, as a split of a config."""
+
+    interval: Interval
+    kind: str  # of the config
+    split: str
+    columns: tuple[str, ...]
+    rows: int | None  # of the released file, if the paper has the number (Table 2)
+
+
+WIKI_FILES = {
+    name: WikiFile(Interval("enwiki", f"2021{prev}", f"2021{recent}"), kind, split, columns, rows)
     for prev, recent, unchanged, changed in (
         ("0801", "0901", 6935, 1776),
         ("0901", "1001", 7340, 1982),
         ("1001", "1101", 7313, 1358),
         ("1101", "1201", 7293, 1951),
     )
-    for split, rows in (("unchanged", unchanged), ("changed", changed))
+    for name, kind, split, columns, rows in (
+        (f"{prev}-{recent}_unchanged.csv", "probes", "unchanged", FACT, unchanged),
+        (f"{prev}-{recent}_changed.csv", "probes", "changed", FACT, changed),
+        (f"wikipedia_{prev[:2]}{recent[:2]}_gpt2.csv", "diffset", "train", TEXT, None),
+    )
 }
 
 
@@ -118,21 +135,21 @@ CKL_FILES = {
 def import_archives(paths: Sequence[Path], out: Path | None = None, card: Card | None = None) -> Iterator[str]:
     """Import the released files at ``paths`` into dataset folders, and yield a line for each split.
 
-    TWiki-Probes go to ``./temporalwiki`` and CKL's files to ``./ckl``, or all of them to ``out`` if they are of one
-    kind. ``card`` makes the text of README.md. An interval or config of the same name is replaced if it was imported,
-    but never if it was built.
+    TemporalWiki's files go to ``./temporalwiki`` and CKL's to ``./ckl``, or all of them to ``out`` if they are of one
+    kind. ``card`` makes the text of README.md. A config of the same name is replaced if it was imported, but never if
+    it was built.
 
     Raises UsageError if ``out`` is given for files of both kinds, and InputError for files that cannot be imported.
     """
     found, unknown = recognise(paths)
-    intervals = dict.fromkeys(interval for name, (interval, *_) in PROBES.items() if name in found)
+    intervals = dict.fromkeys(file.interval for name, file in WIKI_FILES.items() if name in found)
     configs = [name for name, source in CKL_FILES.items() if source.file in found]
     if out is not None and intervals and configs:
         raise UsageError(
             "--out: files of TemporalWiki and of CKL need two dataset folders; import one after the other"
         )
     for interval in intervals:
-        yield from _import_probes(found, interval, (out or WIKI_FOLDER).resolve(), card)
+        yield from _import_interval(found, interval, (out or WIKI_FOLDER).resolve(), card)
     for name in configs:
         yield _import_ckl(found, name, out or CKL_FOLDER, card)
     if unknown:
@@ -141,7 +158,8 @@ def import_archives(paths: Sequence[Path], out: Path | None = None, card: Card |
 
 def recognise(paths: Sequence[Path]) -> tuple[dict[str, Member], list[Member]]:
     """Return the released files at ``paths`` by name, and all other files. Raises InputError for a wrong header."""
-    columns = dict.fromkeys(PROBES, FACT) | {source.file: source.columns for source in CKL_FILES.values()}
+    columns = {name: file.columns for name, file in WIKI_FILES.items()}
+    columns |= {source.file: source.columns for source in CKL_FILES.values()}
     known = {name.lower(): name for name in (*columns, *(one.answers for one in CKL_FILES.values() if one.answers))}
     found: dict[str, Member] = {}
     unknown: list[Member] = []
@@ -160,16 +178,24 @@ def recognise(paths: Sequence[Path]) -> tuple[dict[str, Member], list[Member]]:
         raise InputError(f"{where}: no CSV file of a released archive; `temporalwiki import --help` names the files")
     for name in columns.keys() & found.keys():
         other = name.replace("_unch", "_ch") if "_unch" in name else name.replace("_ch", "_unch")
-        if name in PROBES and other not in found:
+        if name in WIKI_FILES and other not in found:
             raise InputError(f"{found[name].where}: {other} is missing; probes are imported with both splits")
         next(read_csv(found[name], columns[name]))
     return found, unknown
 
 
-def _import_probes(found: dict[str, Member], interval: Interval, out: Path, card: Card | None) -> Iterator[str]:
-    config, short = names("probes", interval)
-    inputs, warnings, splits = list[Any](), list[str](), dict[str, Any]()
-    counts, lines = dict[str, Counts](), dict[str, Counts]()
+def _import_interval(found: dict[str, Member], interval: Interval, out: Path, card: Card | None) -> Iterator[str]:
+    content: dict[str, Any] = {
+        "format": 1,
+        "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
+        "imported": True,
+        "interval": {key: getattr(interval, key) for key in ("wiki", "language", "prev", "recent")},
+        "inputs": [],
+        "counts": {},
+        "warnings": [],
+        "configs": {},
+    }
+    lines = dict[str, Counts]()
     check_place(out)
     staged = out.with_name(f".{out.name}.import")
     with only_one(out, "import"):
@@ -179,39 +205,50 @@ def _import_probes(found: dict[str, Member], interval: Interval, out: Path, card
         there = next((one for one in read_manifests(out) if one.name == interval.name), None)
         if there is not None and not there.imported:
             raise InputError(f"{out}: {interval.name} was made by `temporalwiki build`; choose another --out")
-        if there is not None and there.configs.keys() - {config}:
-            raise InputError(f"{out}: {interval.name} has more than probes from an older import; choose another --out")
         try:
-            for name, (of, split, released) in PROBES.items():
-                if of != interval:
+            for name, file in WIKI_FILES.items():
+                if file.interval != interval or name not in found:
                     continue
-                counts[split] = Counts()
-                rows = read_facts(found[name], split, counts[split], warnings)
-                splits[split] = asdict(write_split(staged, config, split, rows))
-                if counts[split].read != released:
-                    cut = f"{counts[split].read:,} rows, the released file has {released:,}: was it cut off?"
+                config, short = names(file.kind, interval)
+                counted, warnings, inside = Counts(), list[str](), found[name].inside
+                read = read_facts if file.kind == "probes" else _read_texts
+                rows = read(found[name], file.split, counted, warnings)
+                written = asdict(write_split(staged, config, file.split, rows))
+                if file.rows not in (None, counted.read):
+                    cut = f"{counted.read:,} rows, the released file has {file.rows:,}: was it cut off?"
                     warnings.append(f"{name}: {cut}")
-                lines[f"{found[name].where}: {config} (in short {short}), split {split}"] = counts[split]
-                inside = found[name].inside
-                inputs += [
+                lines[f"{found[name].where}: {config} (in short {short}), split {file.split}"] = counted
+                of_config = content["configs"].setdefault(config, {"short_name": short, "splits": {}})
+                of_config["splits"][file.split] = written
+                content["counts"].setdefault(config, {})[file.split] = counted.as_json()
+                content["warnings"] += [f"{config}: {warning}" for warning in warnings]
+                content["inputs"] += [
                     one | {"config": config, "file": printable(one["file"]), "member": inside and printable(inside)}
                     for one in described([found[name].path])
                 ]
-            content = {
-                "format": 1,
-                "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
-                "imported": True,
-                "interval": {key: getattr(interval, key) for key in ("wiki", "language", "prev", "recent")},
-                "inputs": sorted(inputs, key=lambda one: (one["file"], one["member"] or "")),
-                "counts": {config: {split: counted.as_json() for split, counted in counts.items()}},
-                "warnings": sorted(f"{config}: {warning}" for warning in warnings),
-                "configs": {config: {"short_name": short, "splits": splits}},
-            }
+            if there is not None:
+                _keep(there, content, out, staged)
+            content["inputs"].sort(key=lambda one: (one["config"], one["file"], one["member"] or ""))
+            content["warnings"].sort()
             manifest = checked_as(ImportedManifest, content, interval.name)
             install(staged, manifest, out, card)
         finally:
             shutil.rmtree(staged, ignore_errors=True)
     yield from _told(manifest.warnings, lines)
+
+
+def _keep(before: Manifest, content: dict[str, Any], out: Path, staged: Path) -> None:
+    """Add the configs of an earlier import of the interval, such as probes when a diffset is imported."""
+    for config in before.configs.keys() - content["configs"].keys():
+        if damage := [line for line in problems(out, before) if line.startswith(f"data/{config}/")]:
+            raise InputError(f"{out}: {damage[0]}; import the files of {config} together with these")
+        for split in before.configs[config].splits.values():
+            for file in split.files:
+                link(out / file.path, staged / file.path)
+        content["configs"][config] = before.content["configs"][config]
+        content["counts"][config] = before.content["counts"][config]
+        content["inputs"] += [one for one in before.content["inputs"] if one.get("config") == config]
+        content["warnings"] += [text for text in before.warnings if text.startswith(f"{config}: ")]
 
 
 def _told(warnings: Sequence[str], counts: Mapping[str, Counts]) -> Iterator[str]:
@@ -240,7 +277,7 @@ def _rows_of(
             counts.drop("the same row again")
         else:
             counts.kept += 1
-            if source.kind != "news":  # gigabytes of articles, and each article counts
+            if source.kind not in ("news", "diffset"):  # gigabytes of articles, and each article counts
                 seen.add(row)
             yield cells
     if not counts.kept:
@@ -252,6 +289,11 @@ def read_facts(member: Member, split: str, counts: Counts, warnings: list[str]) 
     kind = "unchanged" if split == "unchanged" else None
     for cells in _rows_of(member, Source(member.name, "probes", FACT, ""), FACT, counts, warnings):
         yield {**cells, "kind": kind, "previous_objects": []}
+
+
+def _read_texts(member: Member, split: str, counts: Counts, warnings: list[str]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a diffset: texts without their pages."""
+    yield from _rows_of(member, Source(member.name, "diffset", TEXT, ""), TEXT, counts, warnings)
 
 
 def _import_ckl(found: dict[str, Member], name: str, out: Path, card: Card | None) -> str:

@@ -11,10 +11,11 @@ from temporalwiki.model_cards.folder_card import folder_card
 
 _EXAMPLE = """\
 example:
-  temporalwiki import TWiki_Probes.zip                        # into ./temporalwiki
+  temporalwiki import TWiki_Probes.zip TWiki_Diffsets.zip     # into ./temporalwiki
   temporalwiki import ckl_data                                # a folder of unpacked files, into ./ckl
 
-Files of TemporalWiki: 0801-0901_changed.csv, 0801-0901_unchanged.csv, and the same for the next three months.
+Files of TemporalWiki: 0801-0901_changed.csv, 0801-0901_unchanged.csv, wikipedia_0809_gpt2.csv, and the same for the
+next three months.
 Files of CKL: invariantLAMA.csv, updatedLAMA.csv, newLAMA.csv, newLAMA_easy.csv, newLAMA_easy_small.csv and its two
 parts, each with the JSON file of its answers; recent_news_full.csv, recent_news_small.csv and its two parts;
 wikipedia_pretrain_full.csv and wikipedia_pretrain_small.csv; trex_5000.csv and newLAMA_easy_5000.csv.

@@ -267,7 +267,12 @@ def _novelty(manifest: BuiltManifest) -> str:
 def _grades(manifest: BuiltManifest) -> str:
     """Return the section on support, dates and strict facts, or "" for an older manifest."""
     rows = [
-        table_row(f"`{kind}`, {split}", *(f"{n:,}" for n in (*of.support.values(), *of.dated.values(), of.strict)))
+        table_row(
+            f"`{kind}`, {split}",
+            *(f"{of.support.get(name, 0):,}" for name in SUPPORT),
+            *(f"{of.dated.get(name, 0):,}" for name in DATED),
+            f"{of.strict:,}",
+        )
         for split, counts in manifest.counts.probes.by_split().items()
         for kind, of in (("facts", counts.facts), ("probes", counts.probes))
         if of is not None

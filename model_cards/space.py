@@ -41,6 +41,8 @@ def space_card(
         tags=["leaderboard", "temporalwiki", "continual-learning", "knowledge"],
         models=sorted({name for name, revision in models if COMMIT.fullmatch(revision) and is_hub_id(name)}) or None,
         datasets=sorted({id for result in results if (id := dataset_on_hub(result))}) or None,
+        # without this, `load_dataset` of the folder finds the figures
+        configs=[{"config_name": "default", "data_files": "results.parquet"}],
     )
     hero = hero_of(figures or {})
     body = fill(

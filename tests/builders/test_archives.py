@@ -31,6 +31,7 @@ from a_month import add_month, article
 
 FACTS = ("subject", "relation", "object")
 CHANGED, UNCHANGED = "0801-0901_changed.csv", "0801-0901_unchanged.csv"
+DIFFSET, NEXT_DIFFSET = "wikipedia_0809_gpt2.csv", "wikipedia_0910_gpt2.csv"
 NEWS = "recent_news_small.csv"
 UPDATED_ANSWERS = "updatedlama_val_answers.json"
 import_archives = functools.partial(archives.import_archives, card=folder_card)
@@ -64,6 +65,19 @@ def test_probes_become_the_config_of_their_months(here: Path) -> None:
     [manifest] = read_manifests(here / "temporalwiki")
     assert manifest.imported is True
     assert problems(here / "temporalwiki", manifest) == []
+
+
+def test_a_diffset_becomes_texts_and_nothing_else(here: Path) -> None:
+    long = "x" * 3_000_000
+    rows = [["0", 'A "b"\n\nc </script>'], ["1", " \n"], ["2", long], ["3", long]]
+    write(here / DIFFSET, ("", "text"), rows)
+    [said] = import_archives([here / DIFFSET])
+    assert said.endswith(
+        "diffset-20210801-20210901 (in short diffset-0809), split train: 3 of 4 rows, dropped 1: no text"
+    )
+    loaded = list(datasets.load_dataset("temporalwiki", "diffset-0809", split="train", cache_dir=str(here / "cache")))
+    assert [row.pop("text") for row in loaded] == ['A "b"\n\nc </script>', long, long]
+    assert loaded == [dict.fromkeys(name for name in SCHEMAS["diffset"].names if name != "text")] * 3
 
 
 def test_the_real_probes_are_all_there(here: Path, shared_data: Path) -> None:
@@ -172,19 +186,41 @@ def test_what_was_built_is_not_overwritten(here: Path) -> None:
     assert contents(here / "temporalwiki") == before
 
 
-def test_a_diffset_of_an_older_import_is_not_lost(here: Path) -> None:
-    """Older versions imported diffsets, into the manifest of their interval."""
-    write(here / "in" / CHANGED, FACTS, [["a", "b", "c"]])
-    source = write(here / "in" / UNCHANGED, FACTS, [["d", "e", "f"]]).parent
-    list(import_archives([source]))
-    [path] = (here / "temporalwiki" / "manifests").iterdir()
-    manifest = json.loads(path.read_text("utf-8"))
-    manifest["configs"]["diffset-20210801-20210901"] = {"short_name": "diffset-0809", "splits": {}}
-    path.write_text(json.dumps(manifest), "utf-8")
-    before = contents(here / "temporalwiki")
-    with pytest.raises(InputError, match="has more than probes from an older import"):
-        list(import_archives([source]))
-    assert contents(here / "temporalwiki") == before
+def test_what_is_imported_of_an_interval_adds_up_in_any_order(here: Path) -> None:
+    write(here / "a" / CHANGED, FACTS, [["a", "b", "c"]])
+    write(here / "a" / UNCHANGED, FACTS, [["d", "e", "f"]])
+    write(here / "b" / DIFFSET, ("text",), [["t"]])
+    write(here / "c" / NEXT_DIFFSET, ("text",), [["u"]])
+    folders = [here / "a", here / "b", here / "c"]
+    list(import_archives(folders, here / "at once"))
+    wanted = contents(here / "at once")
+    assert set(wanted) == {
+        "README.md",
+        "manifests/20210801-20210901.json",
+        "manifests/20210901-20211001.json",
+        "data/probes-20210801-20210901/changed-00000-of-00001.parquet",
+        "data/probes-20210801-20210901/unchanged-00000-of-00001.parquet",
+        "data/diffset-20210801-20210901/train-00000-of-00001.parquet",
+        "data/diffset-20210901-20211001/train-00000-of-00001.parquet",
+    }
+    for out, order in {"forward": folders, "backward": folders[::-1], "twice": [*folders, *folders]}.items():
+        for folder in order:
+            list(import_archives([folder], here / out))
+        assert contents(here / out) == wanted
+
+
+def test_what_was_imported_before_must_be_whole(here: Path) -> None:
+    write(here / "a" / CHANGED, FACTS, [["a", "b", "c"]])
+    write(here / "a" / UNCHANGED, FACTS, [["d", "e", "f"]])
+    diffset = write(here / "b" / DIFFSET, ("text",), [["t"]])
+    list(import_archives([here / "a"]))
+    damaged = here / "temporalwiki" / "data" / "probes-20210801-20210901" / "changed-00000-of-00001.parquet"
+    damaged.unlink()
+    with pytest.raises(InputError, match=f"{damaged.name}: .*; import the files of probes-20210801-20210901 together"):
+        list(import_archives([diffset]))
+    list(import_archives([here / "a", diffset]))
+    [manifest] = read_manifests(here / "temporalwiki")
+    assert problems(here / "temporalwiki", manifest) == []
 
 
 EASY = ("unique_id", "statement", "question", "answer")

@@ -163,6 +163,8 @@ def _write_archives(folder: Path) -> None:
     with zipfile.ZipFile(folder / "TWiki_Probes.zip", "w") as archive:
         for split in ("changed", "unchanged"):
             archive.writestr(f"0801-0901_{split}.csv", "subject,relation,object\nAnn,lives in,Oslo\n")
+    with zipfile.ZipFile(folder / "TWiki_Diffsets.zip", "w") as archive:
+        archive.writestr("wikipedia_0809_gpt2.csv", "text\nAnn lives in Oslo.\n")
     (folder / "ckl_data").mkdir()
     with (folder / "ckl_data" / "newLAMA.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("unique_id", "statement", "answer"), (0, "Ann lives in <extra_id_0> .", "Oslo")])

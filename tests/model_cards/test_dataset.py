@@ -127,6 +127,20 @@ def test_configs_without_rows_are_not_listed(tmp_path: Path) -> None:
     assert "# no config has rows" in card and header(card)["configs"] == []
 
 
+def test_grades_stand_under_their_names(tmp_path: Path) -> None:
+    built = stage_month(tmp_path, "20211101", "20211201", [article(1)], [probe(1)])
+    built["counts"]["probes"]["changed"] |= {
+        "probes": {  # in the order of a manifest's file
+            "dated": {"before": 1, "over": 0, "undated": 3, "within": 5},
+            "strict": 6,
+            "support": {"list": 3, "mentioned": 2, "stated": 4},
+        }
+    }
+    card = card_of(built)
+    assert "|  | `stated` | `list` | `mentioned` | `within` | `before` | `over` | `undated` | strict |" in card
+    assert "| `probes`, changed | 4 | 3 | 2 | 5 | 1 | 0 | 3 | 6 |" in card
+
+
 @pytest.mark.parametrize("newer", [True, False])
 def test_beside_what_was_built(tmp_path: Path, newer: bool) -> None:
     months = ("20211101", "20211201") if newer else ("20210701", "20210801")

@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -58,6 +61,17 @@ def test_it_is_of_a_static_space_whatever_its_title_is(title: str) -> None:
     assert settings["title"] == " ".join(title.replace("\ud800", "?").split())
     assert (settings["sdk"], settings["app_file"]) == ("static", "index.html")
     assert len(settings["short_description"]) <= 60  # the Hub's limit
+
+
+def test_datasets_loads_the_scores_and_not_the_pictures(tmp_path: Path) -> None:
+    board = tmp_path / "board"
+    (board / "figures").mkdir(parents=True)
+    for name in ("a.png", "b.png"):
+        (board / "figures" / name).touch()
+    pq.write_table(pa.table({"measure": ["learned", "forgotten"]}), board / "results.parquet")
+    (board / "README.md").write_text(space_card("Leaderboard", []), "utf-8")
+    loaded = datasets.load_dataset(str(board), split="train", cache_dir=str(tmp_path / "cache"))
+    assert loaded["measure"][:] == ["learned", "forgotten"]
 
 
 def test_what_was_evaluated() -> None:
