@@ -58,6 +58,7 @@ WRONG_USAGE = {
     "an unknown config": (["build", "20211101", "20211201", "--dumps", ".", "--include", "x"], "there are diffset"),
     "no jobs": (["build", "20211101", "20211201", "--dumps", ".", "--jobs", "0"], "at least 1"),
     "too little memory": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "64MB"], "at least 768MB"),
+    "a size without a unit": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "8"], "write 8GB"),
     "no size": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "much"], "write 8GB"),
     "a fraction over 1": (
         ["build", "20211101", "20211201", "--dumps", ".", "--unchanged-fraction", "2"],
