@@ -39,7 +39,7 @@ _PATHS = ("DATASET", "DIR", "DUMPS", "FILE", "ID_OR_DIR", "MODEL", "PATH", "PATH
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("shell", choices=("bash", "zsh"), help="for which shell")
+    parser.add_argument("shell", choices=("bash", "zsh"), metavar="{bash,zsh}", help="for which shell")
 
 
 def run(arguments: argparse.Namespace) -> None:
