@@ -77,6 +77,7 @@ release:
 
 .venv/ready: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --clear .venv
+	@echo 'Installs packages into .venv, once: some minutes without output. Use them with: . .venv/bin/activate'
 	.venv/bin/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[eval]'
 	touch $@
 

@@ -160,7 +160,8 @@ def evaluate(
                 stack.enter_context(modes_kept(held.loaded.model))
         results = score(wanted, scored)
     paths = [result.path for result in results]
-    text = "\n".join([table(results), *map(str, paths)])
+    meaning = "Brackets: 95 % intervals; docs/evaluating.md explains the scores."
+    text = "\n".join([table(results), meaning, *map(str, paths)])
     path = paths[0] if len(paths) == 1 else wanted.output
     return Scores(path, [row for result in results for row in score_rows(result)], text, results)
 

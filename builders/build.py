@@ -387,7 +387,7 @@ class _Build:
         for name, config in finished.configs.items():
             for split, written in config["splits"].items():
                 if written["num_examples"] == 0:
-                    self._warn(f"{name}: no rows in the split {split}; `datasets` will not list it")
+                    self._warn(f"{name}: no rows in the split {split}; only temporalwiki.load_dataset lists it")
         if few := _left_by_caps(finished):
             caps = ",".join(map(str, self.options.caps or ()))
             self._warn(f"the caps of {caps} leave {few}; --caps none keeps all, or give larger shares")

@@ -35,7 +35,8 @@ def describe(path: Path) -> str:
         manifests = read_manifests(path)
         if not manifests:
             found = "".join(f"; {stray}" for stray in strays(path, ()))
-            raise InputError(f"{path}: no manifests in it, so it is no dataset folder{found}")
+            none = f"{path}: no manifests in it, so it is no dataset folder{found}"
+            raise InputError(f"{none}; name one, or a file of a dump")
         return "\n\n".join(describe_manifest(path, manifest) for manifest in manifests)
     compression(path)
     start = next((piece.data for piece in pieces(path, allow_truncated=True)), b"").lstrip()
@@ -98,7 +99,7 @@ def _build_counts(manifest: BuiltManifest) -> list[str]:
 
 
 def _stages(stages: Mapping[str, StageRun]) -> list[Sequence[str]]:
-    rows: list[Sequence[str]] = [("stage", "tasks", "kept", "s", "CPU s", "MB read", "MB/s of CPU", "peak MB")]
+    rows: list[Sequence[str]] = [("stage", "tasks", "kept", "wall s", "CPU s", "MB read", "MB/s of CPU", "peak MB")]
     for name, run in sorted(stages.items(), key=lambda stage: stage[1].began):
         measured = (run.seconds, run.cpu_seconds, run.mb, run.mb_per_cpu_second)
         shown = ("" if number is None else f"{number:,.1f}" for number in measured)

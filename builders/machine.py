@@ -63,7 +63,7 @@ def find_machine(engine: str = "local", jobs: int | None = None, memory: str | i
 
 
 def _size_in_bytes(text: str) -> int:
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B?|B)", text.strip(), re.IGNORECASE)
     if not match:
         raise UsageError(f"--memory: {text!r} is not a size: write 8GB or 500MB")
-    return int(float(match[1]) * 1024 ** " KMGT".index(match[2].upper() or " "))
+    return int(float(match[1]) * 1024 ** "BKMGT".index(match[2][0].upper()))

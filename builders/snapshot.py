@@ -148,8 +148,9 @@ def _what_is_there_instead(dumps: Path, wiki: str, date: str) -> str:
     dates = sorted(d.name for d in _folders(dumps / wiki))
     if dates:
         return f"{folder}: no such dump; there are {', '.join(dates[-6:])}"
-    wikis = sorted(d.name for d in dumps.iterdir() if d.is_dir())
-    return f"{dumps / wiki}: no dumps of {wiki} there; found {', '.join(wikis[:6]) or 'nothing'}"
+    place = dumps / wiki if (dumps / wiki).is_dir() else dumps
+    names = ", ".join(sorted(f.name for f in place.iterdir())[:6]) or "nothing"
+    return f"{place}: no dumps of {wiki}, which lie in folders such as {wiki}/{date}; found {names}"
 
 
 def _folders(place: Path, pattern: str = r"\d{8}") -> list[Path]:

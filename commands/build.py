@@ -126,7 +126,8 @@ def add_machine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memory",
         metavar="SIZE",
-        help="memory of all jobs together (default: 8GB, or 1GB a job if that is more, but no more than there is)",
+        help="memory of all jobs together, such as 16GB (default: 8GB, or 1GB a job if that is more, but no more than "
+        "there is)",
     )
 
 

@@ -39,7 +39,9 @@ _PATHS = ("DATASET", "DIR", "DUMPS", "FILE", "ID_OR_DIR", "MODEL", "PATH", "PATH
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell that will read the script")
+    parser.add_argument(
+        "shell", choices=("bash", "zsh"), metavar="{bash,zsh}", help="the shell that will read the script"
+    )
 
 
 def run(arguments: argparse.Namespace) -> None:

@@ -28,7 +28,12 @@ example:
 def add_arguments(parser: argparse.ArgumentParser, argv: list[str]) -> None:
     """Add the subcommand's arguments."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("what", choices=("methods", "tasks", "configs"), help="what to list")
+    parser.add_argument(
+        "what",
+        choices=("methods", "tasks", "configs"),
+        metavar="{methods,tasks,configs}",  # else the error of a missing one calls it "what"
+        help="what to list",
+    )
     parser.add_argument(
         "path",
         nargs="?",

@@ -102,7 +102,7 @@ def demo(out: Path, dataset_card: dataset_folder.Card, card: Card, size: Size = 
         manifest = _build(dumps, data, interval, dataset_card, None, _FEW_FACTS, [_INVENTED])
         yield f"   {interval.short_name}: {_counts(manifest)}"
     yield from _rows(data, intervals[-1].short_name)
-    yield f"4. A language model that has read nothing but the second month: {out / 'model'}"
+    yield f"4. A language model that has read nothing but the snapshot of {world.dates[1]}: {out / 'model'}"
     first = list(_first_month(snapshots[1]))
     yield from _model(first, out, size)
     yield from _tagger([text for title, text in first if title], out / "tagger", "5. ")

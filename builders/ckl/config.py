@@ -122,7 +122,9 @@ def _staged(config: Config, staged: Path) -> CklManifest:
     if (counts.kept, counts.read) != (written, written + sum(counts.dropped.values())):
         raise AssertionError(f"{config.name}: {written} rows written, but counted were {counts}")
     empty = [split for split, files in splits.items() if not files["num_examples"]]
-    warnings = [f"{config.name}: no rows in the split {split}; `datasets` will not list it" for split in empty]
+    warnings = [
+        f"{config.name}: no rows in the split {split}; only temporalwiki.load_dataset lists it" for split in empty
+    ]
     content = {
         "format": 1,
         "dataset": "ckl",

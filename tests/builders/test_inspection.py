@@ -68,6 +68,12 @@ def test_data_without_a_manifest_is_named(tmp_path: Path, capsys: pytest.Capture
     assert "no manifests in it, so it is no dataset folder; data/invariantlama: no" in capsys.readouterr().err
 
 
+def test_a_folder_of_dumps_is_refused_with_what_to_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "enwiki" / "20211101").mkdir(parents=True)
+    assert main(["inspect", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.endswith("so it is no dataset folder; name one, or a file of a dump\n")
+
+
 def test_a_write_that_was_stopped_is_told_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "ckl"
     add(folder, config("newlama"), config("updatedlama"))
@@ -175,7 +181,7 @@ def test_what_a_build_took_is_shown(tmp_path: Path, case: str) -> None:
     lines = [
         " ".join(line.split()) for line in describe_manifest(tmp_path, checked(manifest, "manifest")).splitlines()
     ]
-    head = "stage tasks kept s CPU s MB read MB/s of CPU peak MB"
+    head = "stage tasks kept wall s CPU s MB read MB/s of CPU peak MB"
     assert lines.count(head) == bool(expected)
     if expected:
         at = lines.index(head)

@@ -96,7 +96,10 @@ def test_wikipedia_dumps_are_found(tmp_path: Path, case: str) -> None:
 
 
 NOT_FOUND = {
-    "nothing": ([], "no dumps of enwiki"),
+    "nothing": ([], "no dumps of enwiki, which lie in folders such as enwiki/20211101; found nothing$"),
+    "no folders": (["enwiki-20211101-pages-articles.xml.bz2"], "found enwiki-20211101-pages-articles.xml.bz2$"),
+    "no folder of the date": (["enwiki/a.xml.bz2", "wikidatawiki/x"], "enwiki: no dumps of .* found a.xml.bz2$"),
+    "another wiki": (["dewiki/20211101/x"], "no dumps of enwiki, .* found dewiki$"),
     "another date": (["enwiki/20211020/x"], "there are 20211020"),
     "only stubs": ([f"{E}stub-articles.xml.gz"], "stub-articles"),
     "only 7z": ([f"{E}pages-meta-history.xml.7z"], "7z is not read"),

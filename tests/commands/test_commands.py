@@ -42,6 +42,8 @@ WRONG_USAGE = {
         "are required: --dumps; found --dumsp (did you mean --dumps?)\n",
     ),
     "no dumps": (["build", "20211101", "20211201"], "are required: --dumps\n"),
+    "nothing to list": (["list"], "are required: {methods,tasks,configs}\n"),
+    "no shell": (["completion"], "are required: {bash,zsh}\n"),
     "no option of those required": (["monthly", "--nonsense"], "are required: --repo\n"),
     "no date": (["build", "1.11.2021", "20211201", "--dumps", "."], "'1.11.2021' is not a date: write YYYYMMDD"),
     "no such day": (
@@ -58,6 +60,7 @@ WRONG_USAGE = {
     "an unknown config": (["build", "20211101", "20211201", "--dumps", ".", "--include", "x"], "there are diffset"),
     "no jobs": (["build", "20211101", "20211201", "--dumps", ".", "--jobs", "0"], "at least 1"),
     "too little memory": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "64MB"], "at least 768MB"),
+    "a size without a unit": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "8"], "write 8GB"),
     "no size": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "much"], "write 8GB"),
     "a fraction over 1": (
         ["build", "20211101", "20211201", "--dumps", ".", "--unchanged-fraction", "2"],

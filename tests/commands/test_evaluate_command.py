@@ -309,8 +309,9 @@ def test_help_names_the_tasks_own_options(names: str, evaluate: Run) -> None:
 def test_it_prints_the_scores_and_where_they_are(evaluate: Run, tmp_path: Path) -> None:
     status, out, err = evaluate(*GIVEN, "--output", tmp_path / "results")
     assert status == 0
-    title, *lines, path = out.splitlines()
+    title, *lines, meaning, path = out.splitlines()
     assert title == "twiki_probes of gpt2 on probes-1112"
+    assert meaning == "Brackets: 95 % intervals; docs/evaluating.md explains the scores."
     result = json.loads(Path(path).read_text("utf-8"))
     stages = ["unchanged", "changed", "average"]
     tests = [line.split()[0] for line in lines if "[" in line]

@@ -17,6 +17,7 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     looks,
     styled,
 )
+from temporalwiki.eval_harness.leaderboard.headline import ratio
 from temporalwiki.eval_harness.leaderboard.names import method_name
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, ScoreName
@@ -66,8 +67,8 @@ def _best(name: str, series: Mapping[str, Mapping[int, float]], fair: Sequence[s
     values = [(series[label][newest], label) for label in fair if newest in series[label]]
     if not values:
         return ""
-    ratio, label = min(values)
-    return f"{name}: {method_name(label)} predicts names best ({ratio:.2f} of the start model's perplexity)"
+    least, label = min(values)
+    return f"{name}: {method_name(label)} predicts names best ({ratio(least)} of the start model's perplexity)"
 
 
 PLOT = Plot(

@@ -264,6 +264,10 @@ def save(figure: Figure, path: Path, title: str = "") -> None:
             part.write_text(text.getvalue().replace("</defs>", f"{_DARK}</defs>", 1), "utf-8", newline="\n")
             return
         if title:
+            figure.draw_without_rendering()  # computes the layout, which makes room for legends without an anchor
+            figure.set_layout_engine("none")
+            for of_figure in figure.legends:  # else their anchor is the picture, and the title would be under them
+                of_figure.set_bbox_to_anchor((0, 0, 1, 1), transform=figure.transFigure)
             lines = textwrap.fill(one_line(title), int(13 * figure.get_size_inches()[0]))
             figure.text(0.01, 1.01, lines, fontsize=10, fontweight="bold", va="bottom")
         dpi = min(_DPI, _PIXELS / max(figure.get_size_inches()))

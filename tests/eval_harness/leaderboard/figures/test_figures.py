@@ -199,8 +199,11 @@ def test_relative_perplexity_is_initials_share_in_each_months_text() -> None:
     assert first == [[0.5, 0.5], [None, None]]
     assert second == [[1.2], [0.9]]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["Start model", "Diff", "LoRA"]
-    (axes,) = draw("relative_perplexity", rows[:5]).axes
-    assert axes.get_title() == "new text (diffsets)"
+    figure = draw("relative_perplexity", [*rows[:4], score(*of, "0910", 0.2, month="0910")])
+    assert [axes.get_title() for axes in figure.axes] == ["new text (diffsets)"]
+    assert (
+        figure.get_label() == "New text (diffsets): Diff predicts names best (0.004 of the start model's perplexity)"
+    )
 
 
 def test_average_perplexity_has_initial_and_intervals() -> None:

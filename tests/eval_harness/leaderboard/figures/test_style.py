@@ -9,12 +9,15 @@ import matplotlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.backend_bases import DrawEvent
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from temporalwiki.eval_harness.leaderboard.figures.style import (
     COLOURS,
+    WIDTH,
     fitting,
+    legend,
     looks,
     save,
     shortened,
@@ -156,3 +159,19 @@ def test_a_png_has_its_title_above_the_figure(tmp_path: Path) -> None:
         save(styled(draw)("x"), tmp_path / f"{name}.png", title)
     heights = [imread(tmp_path / f"{name}.png").shape[0] for name in ("plain", "titled")]
     assert heights[1] > heights[0] + 100
+
+
+def test_the_title_of_a_png_does_not_cover_the_legend(tmp_path: Path) -> None:
+    with style():
+        figure = Figure(figsize=(WIDTH, 2), layout="constrained")
+        legend(figure, ["a"], figure.subplots().plot([0, 1]))
+    covered: list[bool] = []
+
+    def note(event: DrawEvent) -> None:
+        boxes = [part.get_window_extent(event.renderer) for part in (*figure.texts, *figure.legends)]
+        covered.append(len(boxes) == 2 and boxes[0].overlaps(boxes[1]))
+
+    figure.canvas.mpl_connect("draw_event", note)
+    save(figure, tmp_path / "a.png", "A finding that is said in words. " * 5)
+    assert covered
+    assert not covered[-1]
