@@ -92,8 +92,13 @@ def _best(name: str, found: Mapping[Line, Row]) -> str:
     least = min((row.value for row in found.values()), default=math.inf)
     if not math.isfinite(least):
         return f"{name}: no method gained anything"
-    best = listed([method_name(line.label) for line, row in found.items() if row.value == least])
-    return f"{name}: {best} forgot least for each point gained ({number(least)})"
+    best = {line: row for line, row in found.items() if row.value == least}
+    names = listed([method_name(line.label) for line in best])
+    ends = [math.inf if row.high is None else row.high for row in best.values() if row.low is not None]
+    lows = [row.low for line, row in found.items() if line not in best and row.low is not None]
+    overlapping = sum(low <= max(ends) for low in lows) if ends else 0
+    unclear = f"; intervals of other methods overlap ({overlapping})" if overlapping else ""
+    return f"{name}: {names} forgot least for each point gained ({number(least)}){unclear}"
 
 
 PLOT = Plot(

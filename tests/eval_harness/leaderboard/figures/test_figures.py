@@ -329,6 +329,29 @@ def test_the_finding_of_fuar_names_all_of_the_best(values: tuple[float, float], 
     assert draw("fuar", rows).get_label() == finding
 
 
+@pytest.mark.parametrize(
+    ("best", "others", "unclear"),
+    [
+        ((0.1, 0.4), [(0.5, 0.9)], ""),
+        ((0.1, 0.4), [(0.3, 0.9), (0.4, 2.0), (0.5, 0.9)], "; intervals of other methods overlap (2)"),
+        ((0.1, None), [(0.5, 0.9)], "; intervals of other methods overlap (1)"),  # no upper end
+        ((None, None), [(0.3, 0.9)], ""),  # older results: unknown
+    ],
+)
+def test_the_finding_of_fuar_says_whose_intervals_overlap(
+    best: tuple[float | None, float | None], others: list[tuple[float, float]], unclear: str
+) -> None:
+    rows = [replace(fuar("diff", 0.25, method="diff"), low=best[0], high=best[1])]
+    labels = ("lora", "lwf", "ewc")
+    rows += [
+        replace(fuar(label, 0.7, method=label), low=low, high=high)
+        for label, (low, high) in zip(labels, others, strict=False)
+    ]
+    assert draw("fuar", rows).get_label() == (
+        f"LAMA (exact match): Diff forgot least for each point gained (0.25){unclear}"
+    )
+
+
 def test_the_finding_of_misalignment_counts_months_that_their_own_model_predicts_best() -> None:
     what = ("twiki_probes", "probes", "changed", "perplexity")
     rows = [score(*what, month, 100.0, **INITIAL) for month in ("0809", "0910")]
