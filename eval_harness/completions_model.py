@@ -21,7 +21,14 @@ from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.provider_model import DEADLINE, RETRIES, NoLikelihoodsError, ProviderModel, ask_each
+from temporalwiki.eval_harness.provider_model import (
+    DEADLINE,
+    MOST_TOKENS,
+    RETRIES,
+    NoLikelihoodsError,
+    ProviderModel,
+    ask_each,
+)
 from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scores, Text
 from temporalwiki.methods.packing import Ints
@@ -50,7 +57,7 @@ class _Choice(msgspec.Struct):
     logprobs: Logprobs | None = None
 
 
-_Count = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
 
 
 class _Usage(msgspec.Struct):

@@ -56,8 +56,8 @@ class InterfaceModel(ProviderModel):
             output = await self._model.generate(question)
             usage = output.usage
             self._pay(usage.input_tokens if usage else 0, usage.output_tokens if usage else 0)
-            if output.error:
-                raise InputError(output.error)
+            if output.error or not output.choices:
+                raise InputError(output.error or "a reply without choices")
             cache.add_answers([(question, output.completion)])
 
         def ask(missing: Sequence[str], progress: Progress) -> Coroutine[Any, Any, None]:

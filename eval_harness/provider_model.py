@@ -36,6 +36,7 @@ PROVIDERS = frozenset((
     *COMPLETIONS,
 ))  # fmt: skip
 RETRIES = 7  # of a request: with inspect-ai's pauses, about six minutes
+MOST_TOKENS = 2**40  # that a server may count in a reply
 DEADLINE = 600  # seconds until a reply is whole: else a server that sends a byte a second would hold a run for ever
 
 # these organizations have the name of a provider, and open models on the Hub as well
@@ -158,7 +159,9 @@ class ProviderModel:
         return [answer_to[question] for question in questions]
 
     def _pay(self, input_tokens: int, output_tokens: int) -> None:
-        self.costs.update({"requests": 1, "input_tokens": input_tokens, "output_tokens": output_tokens})
+        self.costs["requests"] += 1
+        for name, tokens in (("input_tokens", input_tokens), ("output_tokens", output_tokens)):
+            self.costs[name] += tokens if 0 <= tokens <= MOST_TOKENS else 0
 
     @cached_property
     def _model(self) -> Any:
