@@ -15,6 +15,7 @@ SILENT = {
     "HF_HUB_DISABLE_TELEMETRY": "1",
     "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # else each dataset and metric sends a request to a host other than the Hub
     "RAY_USAGE_STATS_ENABLED": "0",
+    "USE_HUB_KERNELS": "0",  # else some models run code from the Hub if the package kernels is installed
 }
 _QUIET = {"TRANSFORMERS_VERBOSITY": "error"}
 _NO_BARS = ("TQDM_DISABLE", "HF_DATASETS_DISABLE_PROGRESS_BARS", "HF_HUB_DISABLE_PROGRESS_BARS")
@@ -23,7 +24,11 @@ _NO_BARS = ("TQDM_DISABLE", "HF_DATASETS_DISABLE_PROGRESS_BARS", "HF_HUB_DISABLE
 def keep_silent() -> None:
     """Turn off the usage reports of libraries, unless the user has set their variables."""
     for name, value in SILENT.items():
-        os.environ.setdefault(name, value)
+        if os.environ.setdefault(name, value) == value:
+            # who has a model in memory has imported libraries, which have read the variables before
+            for module in ("huggingface_hub.constants", "datasets.config"):
+                if hasattr(sys.modules.get(module), name):
+                    setattr(sys.modules[module], name, value == "1")
 
 
 def quiet() -> None:

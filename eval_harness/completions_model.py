@@ -8,20 +8,27 @@ when the server writes it and when it reads it.
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
-from temporalwiki.base.errors import UsageError, in_one_line
+from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.provider_model import RETRIES, NoLikelihoodsError, ProviderModel, ask_each
+from temporalwiki.eval_harness.provider_model import (
+    DEADLINE,
+    MOST_TOKENS,
+    RETRIES,
+    NoLikelihoodsError,
+    ProviderModel,
+    ask_each,
+)
 from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scores, Text
 from temporalwiki.methods.packing import Ints
@@ -32,6 +39,7 @@ _VERSION = 1  # raise it with a change that moves a score: cached scores of othe
 _TRIAL = "Monday, Tuesday, Wednesday, Thursday, Friday,"
 _NOISE = 0.25  # nats between reading and writing a token: servers compute in half precision
 _ROUNDING = 1e-3  # nats that a log-probability may be above zero
+_LEAST = -1e30  # the smallest log-probability: scores are kept in float32
 _PART = "\ufffd"  # many servers write this for a part of a character
 _TOO_LONG = re.compile(r"context (?:length|window)", re.IGNORECASE)  # as vLLM and llama-cpp-python say it
 _REFUSED = frozenset((400, 404, 405, 422, 501))  # from servers without the endpoint or ``echo``
@@ -49,9 +57,12 @@ class _Choice(msgspec.Struct):
     logprobs: Logprobs | None = None
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0, le=MOST_TOKENS)]
+
+
 class _Usage(msgspec.Struct):
-    prompt_tokens: int
-    completion_tokens: int
+    prompt_tokens: _Count
+    completion_tokens: _Count
 
 
 class Reply(msgspec.Struct):
@@ -143,10 +154,12 @@ class CompletionsModel(ProviderModel):
                 more = {"echo": True, "logprobs": 1} if echo else {}
                 name = api.service_model_name()
                 try:
-                    async with free:
+                    async with free, asyncio.timeout(DEADLINE * (1 + RETRIES)):
                         said = await client.completions.create(
                             model=name, prompt=prompt, max_tokens=max_tokens, temperature=0, **more
                         )
+                except TimeoutError:
+                    raise InputError("its server does not complete a reply in time") from None
                 except Exception as error:
                     status = getattr(error, "status_code", None)
                     if status == 400 and _TOO_LONG.search(str(error)):
@@ -220,7 +233,7 @@ def read_scores(text: Text, reply: Reply) -> Scores:
         places, values = places[1:], values[1:]
     nll = []
     for value in values:
-        if value is None or not math.isfinite(value) or value > _ROUNDING:
+        if value is None or not _LEAST <= value <= _ROUNDING:
             raise ValueError(f"a log-probability is {value}")
         nll.append(max(-value, 0.0))
     check_border(prompt, places, border)

@@ -104,7 +104,8 @@ class Generator:
         """The tokens that end an answer."""
         config = self.model.generation_config
         configured = config.eos_token_id if config else None
-        ends = {self.tokenizer.eos_token_id, *(configured if isinstance(configured, list) else [configured])} - {None}
+        found = [self.tokenizer.eos_token_id, *(configured if isinstance(configured, list) else [configured])]
+        ends = {token for token in found if isinstance(token, int)}  # a configuration may name anything
         if self.encoder_decoder:
             ends.add(sentinel_of(self.tokenizer, 1))  # it follows the answer
         return sorted(ends)

@@ -13,7 +13,7 @@ from temporalwiki.base.progress import Progress
 from temporalwiki.builders.ckl.templates import asking, fill, find_template, one_line
 from temporalwiki.eval_harness import replies
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
-from temporalwiki.eval_harness.provider_model import RETRIES, ProviderModel, ask_each
+from temporalwiki.eval_harness.provider_model import DEADLINE, RETRIES, ProviderModel, ask_each
 from temporalwiki.eval_harness.references import choices_of, language_of, right_answers
 from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.methods import needs
@@ -56,8 +56,8 @@ class InterfaceModel(ProviderModel):
             output = await self._model.generate(question)
             usage = output.usage
             self._pay(usage.input_tokens if usage else 0, usage.output_tokens if usage else 0)
-            if output.error:
-                raise InputError(output.error)
+            if output.error or not output.choices:
+                raise InputError(output.error or "a reply without choices")
             cache.add_answers([(question, output.completion)])
 
         def ask(missing: Sequence[str], progress: Progress) -> Coroutine[Any, Any, None]:
@@ -69,7 +69,11 @@ class InterfaceModel(ProviderModel):
     def _model(self) -> Any:
         with needs("api"):
             from inspect_ai.model import GenerateConfig
-        return self._opened(config=GenerateConfig(max_tokens=_MOST_TOKENS, temperature=0, max_retries=RETRIES))
+        return self._opened(
+            config=GenerateConfig(
+                max_tokens=_MOST_TOKENS, temperature=0, max_retries=RETRIES, attempt_timeout=DEADLINE
+            )
+        )
 
 
 def question_about(row: Row, as_of: str = "") -> str:

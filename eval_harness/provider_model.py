@@ -6,13 +6,14 @@ import asyncio
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import httpx2
 from accelerate import PartialState
 
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
@@ -35,10 +36,13 @@ PROVIDERS = frozenset((
     *COMPLETIONS,
 ))  # fmt: skip
 RETRIES = 7  # repetitions of a failed request: with inspect-ai's pauses, about six minutes
+MOST_TOKENS = 2**40  # the largest count of tokens that a server may report
+DEADLINE = 600  # seconds until a reply is whole: a server that sends a byte a second must not hold a run for ever
 
 # these organizations have the name of a provider, and open models on the Hub as well
 _ON_HUB = re.compile(r"google/(?!gemini)[^/]+|openai/(?:gpt-oss|whisper|clip|privacy-filter)[^/]*|[^/]+/[^/]+@[^/]+")
 _AT_ONCE = 1000  # requests that wait for the rate limit
+_LARGEST = 1 << 25  # bytes of a reply
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _IN_URL = re.compile(r"(?<=//)[^/@\s]+@")
 
@@ -155,7 +159,9 @@ class ProviderModel:
         return [answer_to[question] for question in questions]
 
     def _pay(self, input_tokens: int, output_tokens: int) -> None:
-        self.costs.update({"requests": 1, "input_tokens": input_tokens, "output_tokens": output_tokens})
+        self.costs["requests"] += 1
+        for name, tokens in (("input_tokens", input_tokens), ("output_tokens", output_tokens)):
+            self.costs[name] += tokens if 0 <= tokens <= MOST_TOKENS else 0
 
     @cached_property
     def _model(self) -> Any:
@@ -166,11 +172,16 @@ class ProviderModel:
         with needs("api"):
             from inspect_ai.model import get_model
         try:
-            return get_model(self.reference, memoize=False, **options)
+            opened = get_model(self.reference, memoize=False, **options)
         except Exception as error:  # noqa: BLE001 - each provider has errors of its own
             why = self._without_secrets(error)
             hint = f"; for a model on the Hub, write {self.reference}@main" if self.reference.count("/") == 1 else ""
             raise InputError(f"{self.reference}: {why}{hint}") from None
+        client = getattr(opened.api, "http_client", None)  # of the providers whose address a user can choose
+        if isinstance(client, httpx2.AsyncClient):
+            client.headers["Accept-Encoding"] = "identity"
+            client.event_hooks = {**client.event_hooks, "response": [*client.event_hooks["response"], _bound]}
+        return opened
 
     def _without_secrets(self, error: BaseException) -> str:
         """Return an error in one short line, without any key that this process knows."""
@@ -208,6 +219,31 @@ async def ask_each(
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The body of a reply. Raises InputError if it is longer than _LARGEST."""
+
+    def __init__(self, body: Any) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for part in self._body:
+            size += len(part)
+            if size > _LARGEST:
+                raise InputError(f"its server sends a reply of more than {_LARGEST >> 20} MiB")
+            yield part
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+async def _bound(reply: httpx2.Response) -> None:
+    """Bound the size of a reply. Raises InputError if it is compressed: a few bytes could become gigabytes."""
+    if (coding := reply.headers.get("content-encoding", "identity")) != "identity":
+        raise InputError(f"its server sends a compressed reply ({coding}), which was not asked for")
+    reply.stream = _Bounded(reply.stream)
 
 
 def _text(question: str | Text) -> str:

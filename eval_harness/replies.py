@@ -20,7 +20,6 @@ from temporalwiki.eval_harness.references import choices_of, language_of, right_
 
 Outcome = Literal["new", "old", "both", "neither", "abstained"]
 OUTCOMES: tuple[Outcome, ...] = ("new", "old", "both", "neither", "abstained")
-VERSION = 1  # raise it if the rules read a reply differently
 
 
 class Reading(NamedTuple):
@@ -45,6 +44,7 @@ _MARK = re.compile(
 )
 _PLAIN = re.compile(r"[*_`#>|]+")
 _LONGEST = 10_000  # characters of a reply that are read, from its end
+_LONGEST_SIDE = 300  # characters of a clause before and after a name: a model that repeats itself ends no sentence
 _LINK = re.compile(r"(\]\()[^()\s]*\)")
 
 
@@ -206,14 +206,14 @@ def _weigh(text: str, mentions: Sequence[_Mention]) -> None:
     """Set the level of each mention by the clause around it."""
     cuts = [match.start() for match in _CLAUSE.finditer(text)]
     for before, mention in zip([None, *mentions], mentions, strict=False):
-        start = max((cut for cut in cuts if cut < mention.start), default=0)
-        end = min((cut for cut in cuts if cut >= mention.end), default=len(text))
-        clause = text[start:end]
-        for other in reversed(mentions):
+        start = max(max((cut for cut in cuts if cut < mention.start), default=0), mention.start - _LONGEST_SIDE)
+        end = min(min((cut for cut in cuts if cut >= mention.end), default=len(text)), mention.end + _LONGEST_SIDE)
+        parts, at = [], start
+        for other in mentions:
             if start <= other.start and other.end <= end:
-                mark = "\x01" if other is mention else "\x02"
-                clause = clause[: other.start - start] + mark + clause[other.end - start :]
-        clause = " ".join(clause.split())
+                parts += [text[at : other.start], "\x01" if other is mention else "\x02"]
+                at = other.end
+        clause = " ".join("".join([*parts, text[at:end]]).split())
         mention.level = next((level for level, cues in _LEVELS if cues.search(clause)), 3)
         if before is not None and _SAME.fullmatch(text[before.end : mention.start]):
             mention.level = min(mention.level, before.level)

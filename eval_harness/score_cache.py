@@ -66,8 +66,8 @@ class ScoreCache:
         return {i: value.decode() for i, value in self._get([_key(prompt) for prompt in prompts]).items()}
 
     def add_answers(self, answers: Iterable[tuple[str, str]]) -> None:
-        """Add (prompt, answer) pairs to the file."""
-        self._put([(_key(prompt), answer.encode()) for prompt, answer in answers])
+        """Add (prompt, answer) pairs to the file. Halves of surrogate pairs, which JSON can hold, become "?"."""
+        self._put([(_key(prompt), answer.encode(errors="replace")) for prompt, answer in answers])
 
     def spans(self, texts: Sequence[str]) -> dict[int, list[Span]]:
         """Return the cached spans: index of the text -> spans."""

@@ -115,7 +115,8 @@ def check_together(found: Checkpoint, reference: str) -> None:
     embeddings, tokenizer = found.model.get_input_embeddings().weight.shape[0], found.tokenizer
     # added tokens may be unused: many a padding token has no embedding
     used = tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()
-    ids = [*tokenizer.convert_tokens_to_ids(list(used)), *tokenizer("a")["input_ids"]]
+    ends = {tokenizer.bos_token_id, tokenizer.eos_token_id} - {None}
+    ids = [*tokenizer.convert_tokens_to_ids(list(used)), *tokenizer("a")["input_ids"], *ends]
     if (tokens := max(ids, default=0) + 1) > embeddings:
         raise InputError(
             f"{reference}: the tokenizer has {tokens:,} tokens and the model {embeddings:,} embeddings: they do not "
@@ -163,6 +164,8 @@ def load_model(
             # only the report of another load names the tensors; on this device, it takes no memory
             model, report = load(**options | {"ignore_mismatched_sizes": True, "device_map": "meta"})
         check_whole(reference, report["missing_keys"], report["unexpected_keys"], report["mismatched_keys"])
+        if not gguf and getattr(model, "hf_quantizer", None) is None:
+            _check_numbers(reference, **downloads)
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001 - hostile configurations cause errors of any type in the library
@@ -287,9 +290,11 @@ def load_tokenizer(reference: str, **options: Any) -> PreTrainedTokenizerBase:
     path, more = (reference, {}) if own and not on_hub else library_arguments(reference)
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False, **more, **options)
+        made_up = not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
+        tokenizer("a")  # some wrong entries of its configuration are read only now
     except Exception as error:  # noqa: BLE001 - hostile files cause errors of any type in the library
         raise InputError(f"{reference}: cannot load a tokenizer: {_first_line(error)}") from None
-    if not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens):  # the library made up an empty one
+    if made_up:  # an empty one, by the library
         raise InputError(f"{reference}: cannot load a tokenizer: save the model's tokenizer there")
     return tokenizer
 
@@ -581,6 +586,32 @@ def _check_index(reference: str, **options: Any) -> int:
         with safe_open(path, "pt") as weights:
             return len(weights.keys())
     return _MOST_LAYERS  # the library says what is missing
+
+
+def _check_numbers(reference: str, **options: Any) -> None:
+    """Raise InputError if a weight is not a floating-point number.
+
+    The library casts them all: quantized weights without their configuration would be read as if they had no scale.
+    """
+    here = Path(reference).is_dir()
+    index, single = (
+        Path(reference) / name if here else hub_file(reference, name, **options) for name in (_INDEX, _WEIGHTS)
+    )
+    names = {_WEIGHTS} if single is not None and single.is_file() else set()
+    if index is not None and index.is_file():
+        names = set(read_json(index, _WeightIndex, "an index of weights").weight_map.values())
+    for name in sorted(names):
+        path = Path(reference) / name if here else hub_file(reference, name, **options)
+        if path is None or not path.is_file():
+            continue
+        with safe_open(path, "pt") as weights:
+            for tensor in weights.keys():  # noqa: SIM118 - not a mapping
+                # buffers, such as GPT-2's masks, may be whole numbers; they end in .bias or other names
+                if tensor.endswith(".weight") and "F" not in (kind := weights.get_slice(tensor).get_dtype()):
+                    raise InputError(
+                        f"{reference}: {name}: the numbers of {tensor} are {kind}, not floating-point ones; save the "
+                        "weights without quantization, or with its configuration"
+                    )
 
 
 def _check_safetensors(name: Any, where: str) -> None:

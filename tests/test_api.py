@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -100,6 +101,21 @@ def test_the_import_reads_no_library_that_takes_seconds() -> None:
     brought = set(ran.stdout.split())
     assert not {"torch", "transformers", "datasets", "pyarrow", "numpy", "pandas", "tqdm"} & brought
     assert len(brought) < 40  # torch alone brings a thousand
+
+
+@pytest.mark.parametrize(
+    ("chosen", "silent"), [({}, "True False"), ({"HF_HUB_DISABLE_TELEMETRY": "0"}, "False False")]
+)
+def test_libraries_that_were_imported_before_report_no_use_either(chosen: dict[str, str], silent: str) -> None:
+    """They have read the variables by then; who passes a model in memory imports them first."""
+    code = (
+        "import huggingface_hub.constants as hub, datasets, temporalwiki; temporalwiki.load_dataset; "
+        "print(hub.HF_HUB_DISABLE_TELEMETRY, datasets.config.HF_UPDATE_DOWNLOAD_COUNTS)"
+    )
+    names = ("HF_HUB_DISABLE_TELEMETRY", "DISABLE_TELEMETRY", "HF_UPDATE_DOWNLOAD_COUNTS")
+    env = {name: value for name, value in os.environ.items() if name not in names} | chosen
+    ran = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == silent.split()
 
 
 def test_all_names_of_the_package_are_there() -> None:

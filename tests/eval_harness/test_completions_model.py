@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,7 @@ import msgspec
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.eval_harness import provider_model
+from temporalwiki.eval_harness import completions_model, provider_model
 from temporalwiki.eval_harness.completions_model import CompletionsModel, Reply, read_scores
 from temporalwiki.eval_harness.dated_changes import Change, evidence
 from temporalwiki.eval_harness.provider_model import NoLikelihoodsError
@@ -119,7 +123,6 @@ WRONG: dict[str, tuple[Text, Reply, str]] = {
     "the end only": (FACT, reply([" is", " Osk", "."], [None, -2, -9], 3), "do not add up"),
     "the beginning was cut off": (FACT, reply([" is", " Osk", "."], [None, -2, -9], 2), "do not add up"),
     "a token is missing": (FACT, reply(["Kesh", " Osk", "."], [None, -2, -9], 3), "do not add up"),
-    "a count below zero": (FACT, reply(["Kesh", " is", " Osk", "."], [None, -1, -2, -9], -1, written=5), "-1 tokens of a prompt that has -1"),
     "too few tokens": (FACT, reply(["Kesh", "."], [None, -9], 3), "1 tokens of a prompt that has 3"),
     "too many tokens": (FACT, reply(["<|user|>", "\n", "Kesh", " is", " Osk", "."], [None, -1, -1, -1, -2, -9], 5), "do not add up"),
     "other text": (FACT, reply(["Kesh", " was", " Osk", "."], [None, -1, -2, -9], 3), "do not add up"),
@@ -128,6 +131,7 @@ WRONG: dict[str, tuple[Text, Reply, str]] = {
     "no value in the middle": (FACT, reply(["Kesh", " is", " Osk", "."], [None, None, -2, -9], 3), "a log-probability is None"),
     "NaN": (FACT, reply(["Kesh", " is", " Osk", "."], [None, -1, math.nan, -9], 3), "a log-probability is nan"),
     "minus infinity": (FACT, reply(["Kesh", " is", " Osk", "."], [None, -1, -math.inf, -9], 3), "a log-probability is -inf"),
+    "beyond float32": (FACT, reply(["Kesh", " is", " Osk", "."], [None, -1, -1e308, -9], 3), r"a log-probability is -1e\+308"),
     "a probability above one": (FACT, reply(["Kesh", " is", " Osk", "."], [None, -1, 0.5, -9], 3), "a log-probability is 0.5"),
     "a token across the border": (Text("Kesh is", " Osk"), reply(["Kesh", " is Osk", "."], [None, -1, -9], 2), "the token ' is Osk' lies across the border"),
 }  # fmt: skip
@@ -308,6 +312,8 @@ SPOILT: dict[str, tuple[Callable[[int, dict[str, Any]], dict[str, Any]], str]] =
     "it writes nothing": (lambda _, given: {**given, "usage": {"prompt_tokens": 5, "completion_tokens": 0}}, "does not go on from 'Monday"),
     "no choices": (lambda _, given: {**given, "choices": []}, "not the reply of a completions endpoint"),
     "tokens are numbers": (lambda _, given: {**given, "choices": [{"text": "", "logprobs": {"tokens": [1], "token_logprobs": [-1]}}]}, "not the reply of a completions endpoint"),
+    "a count below zero": (lambda _, given: {**given, "usage": {"prompt_tokens": -1, "completion_tokens": 5}}, "not the reply of a completions endpoint"),
+    "a count of a thousand digits": (lambda _, given: {**given, "usage": {"prompt_tokens": 10**1000, "completion_tokens": 1}}, "not the reply of a completions endpoint"),
     "no usage": (lambda _, given: {**given, "usage": None}, "not the reply of a completions endpoint"),
 }  # fmt: skip
 
@@ -372,3 +378,61 @@ def test_over_http(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         http.shutdown()
     assert [item["nll"] for item in result.items() if item["split"] == "deleted"] == pytest.approx([1.6, 1.0])
     assert server.prompts[:3] == [TRIAL, TRIAL, f"{TRIAL} Saturday"]
+
+
+@contextmanager
+def endpoint(headers: dict[str, str], parts: Callable[[], Iterator[bytes]]) -> Iterator[str]:
+    """Give the address of a server that sends these headers and parts, whatever it is asked."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            for header in {"Content-Type": "application/json", **headers}.items():
+                self.send_header(*header)
+            self.end_headers()
+            try:
+                for part in parts():
+                    self.wfile.write(part)
+                    self.wfile.flush()
+            except ConnectionError:
+                pass
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        http.daemon_threads = True
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_port}/v1"
+        http.shutdown()
+
+
+def drops() -> Iterator[bytes]:
+    for _ in range(100):
+        yield b" "
+        time.sleep(0.2)
+
+
+# headers and parts of a reply, and the line that says so
+HARMFUL: dict[str, tuple[dict[str, str], Callable[[], Iterator[bytes]], str]] = {
+    "without end": ({}, lambda: (b" " * 2**20 for _ in range(1000)), "a reply of more than 32 MiB"),
+    "a few bytes that become a gigabyte": ({"Content-Encoding": "gzip"}, lambda: iter([gzip.compress(b" " * 2**20) * 1000]), r"a compressed reply \(gzip\)"),
+    "a byte at a time": ({}, drops, "does not complete a reply in time"),
+}  # fmt: skip
+
+
+@pytest.mark.fault(
+    "server that misbehaves",
+    "evaluate: a model's server sends a reply without end, compressed as a bomb, or a byte at a time",
+    "refused in one line; memory and time are bounded",
+)
+@pytest.mark.parametrize("case", HARMFUL)
+def test_a_reply_is_bounded(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    headers, parts, why = HARMFUL[case]
+    if parts is drops:
+        monkeypatch.setattr(completions_model, "DEADLINE", 0.25)
+    monkeypatch.setenv("LOCAL_API_KEY", KEY)
+    with endpoint(headers, parts) as url:
+        monkeypatch.setenv("LOCAL_BASE_URL", url)
+        with pytest.raises(InputError, match=rf"^{NAME}: its server .*{why}"):
+            open_scores(NAME, tmp_path / "scores", "fp32").score([Text("", "Kesh is Osk")], "facts")

@@ -276,3 +276,12 @@ def test_where_memory_is_short_batches_are_halved(kind: str, beams: int) -> None
     model.get_output_embeddings().register_forward_pre_hook(lambda *_: refuse(_, (torch.zeros(9),)))
     with pytest.raises(InputError, match="no memory left on cpu"):
         answers(Generator(model, TOKENIZERS[kind], 6, beams))
+
+
+def test_ends_that_are_no_tokens_are_ignored() -> None:
+    tokenizer = tiny_models.tokenizer("llama")
+    model = tiny_models.model("llama", len(tokenizer))
+    for named, ends in ((["x", 5, {"a": 1}], [1, 5]), ("x", [1]), ({"a": 1}, [1])):
+        model.generation_config = GenerationConfig(pad_token_id=0)
+        model.generation_config.eos_token_id = named
+        assert Generator(model, tokenizer, 5)._ends == ends

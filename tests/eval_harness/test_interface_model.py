@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import an_interface
 import pytest
 from an_interface import client
 
@@ -270,6 +271,28 @@ def test_a_refused_request_is_named_by_what_the_server_said(data: Path, tmp_path
     ) as error:
         evaluate(wanted(data, tmp_path, {"twiki_probes": {}}), mock(tmp_path, refusing))
     assert "Request:" not in str(error.value)
+
+
+def test_a_reply_without_choices_is_no_abstention(tmp_path: Path) -> None:
+    def nothing(_: str) -> Any:
+        output = an_interface.reply("")
+        output.choices = []
+        return output
+
+    with pytest.raises(InputError, match="a reply without choices; 0 of 1 questions are answered"):
+        mock(tmp_path, nothing).ask(["Who leads Ostravia?"], "facts")
+
+
+@pytest.mark.parametrize("count", [-5, 10**30])
+def test_a_count_that_cannot_be_is_not_added(count: int, tmp_path: Path) -> None:
+    def lying(_: str) -> Any:
+        output = an_interface.reply("Mira Velden")
+        output.usage.input_tokens = count
+        return output
+
+    model = mock(tmp_path, lying)
+    model.ask(["Who leads Ostravia?"], "facts")
+    assert model.costs == {"requests": 1, "input_tokens": 0, "output_tokens": 2}
 
 
 def test_after_the_last_try_the_error_of_that_try_is_named(data: Path, tmp_path: Path) -> None:

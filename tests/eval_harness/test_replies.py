@@ -6,6 +6,7 @@ The table was written before the rules, and every third reply was not looked at 
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -400,6 +401,13 @@ def test_any_reply_has_an_outcome(reply: str, name: str) -> None:
 def test_reasoning_is_stripped_once_and_for_all(reply: str) -> None:
     once = without_reasoning(reply)
     assert without_reasoning(once) == once
+
+
+@pytest.mark.parametrize("loop", ["Osk and ", "was Osk, "])
+def test_a_model_that_repeats_a_name_is_read_in_little_time(loop: str) -> None:
+    began = time.process_time()
+    assert outcome(loop * 2000, fact("Brask", "Osk")) == "new"
+    assert time.process_time() - began < 2  # each name was weighed in the whole text: 4.5 s
 
 
 def test_long_replies_take_little_time() -> None:

@@ -57,6 +57,11 @@ def test_scores_come_back_to_the_bit(kept: dict[Text, list[float]], tmp_path_fac
     assert all(found[i].nll.dtype == np.float64 for i in found)
 
 
+def test_an_answer_with_half_a_surrogate_pair_is_kept(store: ScoreCache) -> None:
+    store.add_answers([("Kesh", "Osk \ud800")])
+    assert store.answers(["Kesh"]) == {0: "Osk ?"}
+
+
 HOSTILE = [
     "",
     "\0",

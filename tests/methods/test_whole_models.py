@@ -338,6 +338,45 @@ def test_a_tokenizer_of_another_model_is_refused(
             checkpoint.load(str(folder))
 
 
+# entries of tokenizer_config.json -> the error
+WRONG_ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
+    "BOS without an embedding": ({"bos_token": "<begin>"}, "the tokenizer has .* they do not belong together"),
+    "EOS without an embedding": ({"eos_token": "<end>"}, "the tokenizer has .* they do not belong together"),
+    "a length that is text": ({"model_max_length": "x"}, "cannot load a tokenizer: "),
+    "a class without a vocabulary": ({"tokenizer_class": "RagTokenizer"}, "cannot load a tokenizer: "),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_ENTRIES)
+def test_a_wrong_entry_of_a_tokenizer_is_one_line(case: str, tmp_path: Path) -> None:
+    folder = tiny_models.save("llama", tmp_path / "llama")
+    entries, said = WRONG_ENTRIES[case]
+    rewrite(folder / "tokenizer_config.json", **entries)
+    with pytest.raises(InputError, match=said) as error:
+        checkpoint.load(str(folder))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.fault("hostile model folder", "weights that are not floating-point numbers", "refused")
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int64, torch.bool, torch.complex64])
+def test_weights_that_are_no_floating_point_numbers_are_refused(dtype: torch.dtype, tmp_path: Path) -> None:
+    """`transformers` casts them: a quantized model without its scales was scored."""
+    folder = tiny_models.save("llama", tmp_path / "llama")
+    weights = load_file(folder / WEIGHTS)
+    name = "model.layers.0.mlp.up_proj.weight"
+    save_file(weights | {name: (weights[name] * 100).to(dtype)}, folder / WEIGHTS, {"format": "pt"})
+    with pytest.raises(InputError, match=rf"{WEIGHTS}: the numbers of {name} are \w+, not floating-point ones"):
+        checkpoint.load_model(str(folder))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.float8_e4m3fn])
+def test_floating_point_weights_of_any_type_load(dtype: torch.dtype, tmp_path: Path) -> None:
+    folder = tiny_models.save("llama", tmp_path / "llama")
+    weights = {name: tensor.to(dtype) for name, tensor in load_file(folder / WEIGHTS).items()}
+    save_file(weights, folder / WEIGHTS, {"format": "pt"})
+    assert checkpoint.load_model(str(folder)).dtype == torch.float32
+
+
 def test_the_small_model_of_modular_is_whole(tmp_path: Path) -> None:
     folder = tiny_models.save("t5", tmp_path / "t5")
     spoil(folder, without("encoder.block.0.layer.0.SelfAttention.q"), {"num_layers": 3})
