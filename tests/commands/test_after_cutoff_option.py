@@ -91,7 +91,7 @@ def test_it_scores_and_says_what_is_newer_and_what_leaked(after: str, evaluate: 
     assert status == 0
     lines = out.splitlines()
     assert lines[0] == "twiki_probes after 2021-10-31 of taught on probes-1112"
-    assert lines[-3:-1] == [
+    assert lines[-4:-2] == [
         "kept, after 2021-10-31: 3 of 4 rows of changed, 0 of 2 rows of unchanged",
         "leak check: taught prefers what is new in 1 of 2 changed facts",
     ]
