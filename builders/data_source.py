@@ -40,7 +40,7 @@ def source_of(data: str, config: str, rows: datasets.Dataset | Mapping[Any, data
     if folder.is_dir():
         if (here := find_config(folder, config)) is None:
             return DataSource(config)
-        return on_hub(folder, DataSource(here[0], here[1].sha256, language=here[1].language))
+        return on_hub(folder, DataSource(here[0], here[1].sha256, language=_other_than_english(here[1])))
     repository, _, revision = data.partition("@")
     commit = _commit(rows) or (revision if _COMMIT.fullmatch(revision) else None)
     known = {"config": config, "repository": repository, "commit": commit}
@@ -48,7 +48,11 @@ def source_of(data: str, config: str, rows: datasets.Dataset | Mapping[Any, data
         described = None if commit is None else find_on_hub(repository, config, commit)
         if described is not None:
             full_name, manifest = described
-            known |= {"config": full_name, "manifest_sha256": manifest.sha256, "language": manifest.language}
+            known |= {
+                "config": full_name,
+                "manifest_sha256": manifest.sha256,
+                "language": _other_than_english(manifest),
+            }
             known["tag"] = manifest.content.get("tag")
         return msgspec.convert(known, DataSource)
     except (HfHubHTTPError, httpx2.HTTPError, OSError, ValueError):  # no network, or another program's dataset
@@ -72,6 +76,10 @@ def find_on_hub(
             if config in (full_name, found.short_name):
                 return full_name, manifest
     return None
+
+
+def _other_than_english(manifest: BuiltManifest | ImportedManifest | CklManifest) -> str | None:
+    return None if manifest.language == "en" else manifest.language
 
 
 def _may_have(name: str, config: str) -> bool:

@@ -462,7 +462,7 @@ class DataSource(msgspec.Struct, frozen=True, omit_defaults=True):
     repository: RepoId | None = None  # on the Hub; None for a folder that is not known to be published
     commit: Commit | None = None
     tag: Tag | None = None
-    language: Language = "en"  # of its rows; "en" if the manifest is not known
+    language: Language | None = None  # of its rows; None if it is English, or if the manifest is not known
 
     @property
     def id(self) -> str | None:

@@ -287,7 +287,7 @@ def _pair(removed: Sequence[str], added: Sequence[str]) -> tuple[str, str] | Non
 def _language(data: str, intervals: Any) -> str:
     """Return the language in the manifest of one of the dataset's configs; "en" without a manifest."""
     config = next(name for of in intervals for name in of.values())
-    return source_of(data, config, load(data, config, None)).language
+    return source_of(data, config, load(data, config, None)).language or "en"
 
 
 def _classes(data: str, intervals: Any) -> dict[str, str]:

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from temporalwiki.base.errors import InputError
@@ -76,6 +77,9 @@ def test_the_language_is_that_of_the_wiki_here_and_on_the_hub(tmp_path: Path, hu
     folder = tmp_path / "german"
     add_month(folder, "20211101", "20211201", [article(1)], wiki="dewiki")
     assert source_of(str(folder), "probes-1112", {}).language == "de"
+    add_month(tmp_path / "english", "20211101", "20211201", [article(1)])
+    english = source_of(str(tmp_path / "english"), "probes-1112", {})
+    assert msgspec.to_builtins(english).keys() == {"config", "manifest_sha256"}  # as in older results
     list(publish_dataset(folder, REPO))
     commit = hub.repo("dataset", REPO).tags["2021.12"]
     assert source_of(f"{REPO}@{commit}", "probes-1112", {}).language == "de"
