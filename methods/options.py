@@ -67,7 +67,7 @@ class TrainOptions:
             raise UsageError("weight_decay and max_grad_norm must not be negative, seed between 0 and 2**32")
         named = [("schedule", self.schedule, SCHEDULES), ("optimizer", self.optimizer, OPTIMIZERS)]
         named += [("precision", self.precision, PRECISIONS), ("dtype", self.dtype, DTYPES)]
-        named += [] if self.quantize is None else [("quantization", self.quantize, QUANTIZED)]
+        named += [] if self.quantize is None else [("value of quantize", self.quantize, QUANTIZED)]
         named += [] if self.attention is None else [("attention", self.attention, ATTENTIONS)]
         for name, value, choices in named + [("tracker", tracker, TRACKERS) for tracker in self.report_to]:
             if value not in choices:

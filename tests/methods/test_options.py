@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import UsageError
@@ -121,6 +121,7 @@ ANYTHING = st.recursive(
 )
 
 
+@example("quantize", "")
 @given(st.sampled_from([f.name for f in fields(TrainOptions)]), ANYTHING)
 def test_whatever_a_recipe_says_it_is_read_or_refused(name: str, value: Any) -> None:
     try:
