@@ -48,10 +48,10 @@ class WikiFile(NamedTuple):
     """A released file of TemporalWiki, as a split of a config."""
 
     interval: Interval
-    kind: str  # of the config
+    kind: str  # kind of the config, such as "probes"
     split: str
     columns: tuple[str, ...]
-    rows: int | None  # of the released file, if the paper has the number (Table 2)
+    rows: int | None  # rows of the released file (Table 2); None if the paper does not say
 
 
 WIKI_FILES = {

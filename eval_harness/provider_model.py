@@ -177,7 +177,7 @@ class ProviderModel:
             why = self._without_secrets(error)
             hint = f"; for a model on the Hub, write {self.reference}@main" if self.reference.count("/") == 1 else ""
             raise InputError(f"{self.reference}: {why}{hint}") from None
-        client = getattr(opened.api, "http_client", None)  # of the providers whose address a user can choose
+        client = getattr(opened.api, "http_client", None)  # only providers whose address a user can choose have it
         if isinstance(client, httpx2.AsyncClient):
             client.headers["Accept-Encoding"] = "identity"
             client.event_hooks = {**client.event_hooks, "response": [*client.event_hooks["response"], _bound]}

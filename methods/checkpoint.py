@@ -290,11 +290,11 @@ def load_tokenizer(reference: str, **options: Any) -> PreTrainedTokenizerBase:
     path, more = (reference, {}) if own and not on_hub else library_arguments(reference)
     try:
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False, **more, **options)
-        made_up = not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
+        is_empty = not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
         tokenizer("a")  # some wrong entries of its configuration are read only now
     except Exception as error:  # noqa: BLE001 - hostile files cause errors of any type in the library
         raise InputError(f"{reference}: cannot load a tokenizer: {_first_line(error)}") from None
-    if made_up:  # an empty one, by the library
+    if is_empty:  # the library makes such a vocabulary if the files are missing
         raise InputError(f"{reference}: cannot load a tokenizer: save the model's tokenizer there")
     return tokenizer
 
