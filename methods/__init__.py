@@ -41,6 +41,12 @@ METHODS = {  # figures take their colours in this order: new methods come last
     "o_lora": Entry("OLoRA", "O-LoRA", "keeps new low-rank adapters orthogonal to earlier ones"),
     "osf": Entry("OSF", "OSF", "trains each matrix outside its strongest directions"),
 }
+# Controls: they must learn nothing of the facts, and have no rank.
+CONTROLS = {
+    "shuffled": Entry("Shuffled", "Shuffled", "trains on the changes with their objects exchanged"),
+    "unread": Entry("Unread", "Unread", "trains on the changes of half of the subjects"),
+    "untrained": Entry("Untrained", "Untrained", "has random weights"),
+}
 
 
 @contextmanager
@@ -59,10 +65,11 @@ def needs(extra: str) -> Iterator[None]:
 
 def find_method(name: str) -> type[Method]:
     """Return the class of method ``name``; raise UsageError for an unknown name and suggest the nearest one."""
-    if name not in METHODS:
-        near = did_you_mean(name.lower().replace("-", "_"), METHODS)
-        raise UsageError(f"no method {name!r}{near}; there are {', '.join(METHODS)}")
+    known = METHODS | CONTROLS
+    if name not in known:
+        near = did_you_mean(name.lower().replace("-", "_"), known)
+        raise UsageError(f"no method {name!r}{near}; there are {', '.join(known)}")
     with needs("train"):
         module = importlib.import_module(f"temporalwiki.methods.{name}")
-    method: type[Method] = getattr(module, METHODS[name].of)
+    method: type[Method] = getattr(module, known[name].of)
     return method

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 Model: TypeAlias = PreTrainedModel | PeftModel
 Batch = Mapping[str, torch.Tensor]
 StateDict = Mapping[str, torch.Tensor]
+Article = Mapping[str, Any]  # a row of a config with text
+Fact = Mapping[str, Any]  # a row of ``facts-*``
+# article -> the text to train on ("": leave the article out), and what it counts, for the manifest
+Rewriter = tuple[Callable[[Article], str], Counter[str]]
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,7 @@ class Method:
     data: ClassVar[str] = "diffset"  # the configs that the method is defined on; it trains on others, with a note
     defaults: ClassVar[Mapping[str, Any]] = {}  # training options for which the method has its own default
     needs_past: ClassVar[bool] = False  # whether the method also reads past data
+    reads_facts: ClassVar[bool] = False  # whether ``rewriter`` reads ``facts-*`` of the same months
     trains: ClassVar[bool] = True
     gradients_through_base: ClassVar[bool] = True  # whether gradients flow back through frozen layers
     adds_only: ClassVar[bool] = False  # whether it trains only new weights, next to a decoder-only model
@@ -83,6 +89,13 @@ class Method:
     def check_columns(self, columns: Collection[str], name: str) -> None:
         """Raise InputError if ``columns``, the columns of config ``name``, lack one that the method reads."""
         check_columns(columns, name)
+
+    def rewriter(self, facts: Mapping[str, Sequence[Fact]], language: str) -> Rewriter:
+        """Return a function that changes the text to train on, and its counts; only for methods that read facts.
+
+        ``facts`` are the facts of the month by split, ``language`` is that of the text.
+        """
+        raise TypeError(f"{type(self).__name__} reads the text as it is")
 
     def own_data(self, data: str, config: str) -> TrainingData | None:
         """Return the method's own examples of a config, or None to train on its text."""

@@ -72,12 +72,26 @@ def configs_to_read(
     if method.needs_past:
         reads.append(past or past_config(name, data, config, configs))
         check_config(data, reads[1], configs)
+    for facts in facts_config(method, config):
+        check_config(data, facts, configs)
     if (found := on_test(reads)) and not options.train_on_test:
         raise UsageError(
             f"{found[0]}: models are scored on these facts, so a training must not read them; name another config, "
             "or add --train-on-test (in a recipe, train_on_test: true), which marks all results of the model"
         )
     return reads
+
+
+def facts_config(method: Method, config: str) -> list[str]:
+    """Return the ``facts-*`` config by which a method changes the text of ``config``, or no config.
+
+    Raises UsageError unless ``config`` is a ``diffset-*``.
+    """
+    if not method.reads_facts:
+        return []
+    if not config.startswith("diffset-"):
+        raise UsageError(f"{config}: {type(method).__name__.lower()} changes the text of a diffset-* only")
+    return [config.replace("diffset-", "facts-", 1)]
 
 
 def on_test(configs: Iterable[str]) -> list[str]:
@@ -119,6 +133,10 @@ def read_training_data(
     rows = dict(zip(("new", "past"), (load(data, config, "train") for config in reads), strict=False))
     sources = [source_of(data, config, of) for config, of in zip(reads, rows.values(), strict=True)]
     of = {part: {"config": config, "of": rows[part]._fingerprint} for part, config in zip(rows, reads, strict=True)}
+    changed: dict[str, int] = {}
+    for facts in facts_config(method, reads[0]):
+        rows["new"], changed = _rewritten(rows["new"], method, load(data, facts, None), sources[0].language or "en")
+        of["new"]["of"] = rows["new"]._fingerprint
     if options.held_out:
         method.check_columns(rows["new"].column_names, reads[0])
         rows["new"], rows["held_out"] = _held_out(rows["new"], options.held_out, reads[0])
@@ -127,7 +145,22 @@ def read_training_data(
     for part, articles in rows.items():
         made[part], counts = _examples(articles, of[part]["config"], options, model, tokenizer, apart)
         description[part] = of[part] | counts
+    description["new"] |= {"rewritten": changed} if changed else {}
     return TrainingData(made["new"], made.get("past"), description, sources, made.get("held_out"))
+
+
+def _rewritten(
+    rows: datasets.Dataset, method: Method, facts: Mapping[str, datasets.Dataset], language: str
+) -> tuple[datasets.Dataset, dict[str, int]]:
+    """Return the articles with the text that the method makes of them, and its counts."""
+    rewrite, counts = method.rewriter({split: list(of) for split, of in facts.items()}, language)
+    name = fingerprint(rows._fingerprint, type(method).__name__, [of._fingerprint for of in facts.values()])
+    # not from the library's cache, which does not count
+    made = rows.map(lambda row: {"text": rewrite(row)}, load_from_cache_file=False, new_fingerprint=name)
+    made = made.filter(bool, input_columns="text", load_from_cache_file=False, new_fingerprint=fingerprint(name))
+    if not len(made):
+        raise InputError(f"{type(method).__name__.lower()}: no text is left without the objects of changed facts")
+    return made, dict(counts)
 
 
 def _held_out(rows: datasets.Dataset, wanted: int, name: str) -> tuple[datasets.Dataset, datasets.Dataset]:

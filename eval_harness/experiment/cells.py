@@ -28,6 +28,7 @@ from temporalwiki.methods.training_data import (
     config_names,
     configs_to_read,
     content_key,
+    facts_config,
 )
 
 Note = dict[str, Any]  # what is written about a finished cell
@@ -101,7 +102,12 @@ def _plan_training(
     reads = configs_to_read(line.name, line.method, data, config, line.past, line.options, _configs(data))
     check_content(data, reads, line.method, line.options)
     options = {key: value for key, value in recorded(line.options).items() if key not in MAY_DIFFER}
-    inputs = [line.name, recorded(line.method), options, [[read, _content(data, read)] for read in reads]]
+    inputs = [
+        line.name,
+        recorded(line.method),
+        options,
+        [[read, _content(data, read)] for read in [*reads, *facts_config(line.method, config)]],
+    ]
     key = fingerprint("training", before.key, *inputs)
     folder = experiment.output / "models" / f"{_plain(name)}-{key[:8]}"
     run = Run(

@@ -14,7 +14,7 @@ import yaml
 
 from temporalwiki.base.errors import UsageError, in_one_line
 from temporalwiki.base.options import did_you_mean, from_mapping
-from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods import CONTROLS, METHODS, find_method
 from temporalwiki.methods.options import TrainOptions
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def read_recipe(name_or_path: str, method: str | None) -> dict[str, Any]:
     if not isinstance(methods, dict) or not all(isinstance(own, dict) for own in methods.values()):
         raise UsageError(f"{path}: methods must map names of methods to mappings of their options")
     for known in methods:
-        if known not in METHODS:
+        if known not in METHODS | CONTROLS:
             raise UsageError(f"{path}: no method {known!r}{did_you_mean(str(known), METHODS)}")
     wanted = method or recipe.get("method")
     if wanted is not None and not isinstance(wanted, str):
