@@ -14,7 +14,7 @@ from temporalwiki.builders.inspection import table
 from temporalwiki.builders.loading import DEFAULT
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.eval_harness.tasks import TASKS
-from temporalwiki.methods import METHODS, needs
+from temporalwiki.methods import CONTROLS, METHODS, needs
 
 _EXAMPLE = """\
 example:
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> Table:
         return _configs(arguments.path or DEFAULT)
     if arguments.path is not None:
         arguments.parser.error(f"{arguments.what} have no PATH: {arguments.path}")
-    of, package = (METHODS, methods) if arguments.what == "methods" else (TASKS, eval_harness)
+    of, package = (METHODS | CONTROLS, methods) if arguments.what == "methods" else (TASKS, eval_harness)
     folder = Path(str(package.__file__)).parent / ("" if arguments.what == "methods" else "tasks")
     rows = [{"name": name, "description": _description(folder / f"{name}.py")} for name in of]
     return Table(folder, rows, _text(rows))

@@ -12,7 +12,7 @@ from temporalwiki.api.table import Table
 from temporalwiki.api.train import train
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import element, from_mapping
-from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods import CONTROLS, METHODS, find_method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.recipes import names, read_recipe
 
@@ -75,7 +75,7 @@ def _method_in(argv: list[str]) -> str | None:
         method = found.method or (read_recipe(found.recipe, None).get("method") if found.recipe else None)
     except (argparse.ArgumentError, UsageError):
         return None  # the real parser reports the error
-    return method if isinstance(method, str) and method in METHODS else None
+    return method if isinstance(method, str) and method in METHODS | CONTROLS else None
 
 
 def add_options(
