@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
+import yaml
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import did_you_mean
@@ -15,68 +16,18 @@ from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import Config, Counts, Row
 
 
-class _DataSet(NamedTuple):
+class _DataSet(msgspec.Struct):
+    """An entry of kilt.yaml."""
+
     about: str
-    owner: str  # with the licence, if it is published
+    owner: str
     licences: tuple[str, ...]
-    rows: tuple[int, ...]  # of the released train (if there is one), validation and test
+    rows: tuple[int, ...]
 
 
 _PREFIX = "kilt-"
 _TRIVIA = "triviaqa_support_only"
-_SETS = {
-    "fever": _DataSet(
-        "a claim and whether Wikipedia supports or refutes it",
-        "FEVER (Thorne et al. 2018), CC BY-SA 3.0", ("mit", "cc-by-sa-3.0"), (104_966, 10_444, 10_100),
-    ),
-    "aidayago2": _DataSet(
-        "a news text with a mention between [START_ENT] and [END_ENT], and the title of the page that it means",
-        "AIDA CoNLL-YAGO (Hoffart et al. 2011), annotations CC BY-SA 3.0; the texts are Reuters's",
-        ("mit", "cc-by-sa-3.0", "other"), (18_395, 4_784, 4_463),
-    ),
-    "wned": _DataSet(
-        "a Wikipedia text with a mention between [START_ENT] and [END_ENT], and the title of the page that it means",
-        "WNED-WIKI (Guo and Barbosa 2018), without a stated licence; the texts are Wikipedia's", ("mit", "other"),
-        (3_396, 3_376),
-    ),
-    "cweb": _DataSet(
-        "a web page with a mention between [START_ENT] and [END_ENT], and the title of the page that it means",
-        "WNED-CWEB (Guo and Barbosa 2018), without a stated licence; the texts belong to their sites",
-        ("mit", "other"), (5_599, 5_543),
-    ),
-    "trex": _DataSet(
-        "a subject and a relation, and its objects",
-        "T-REx (Elsahar et al. 2018), CC BY-SA 4.0", ("mit", "cc-by-sa-4.0"), (2_284_168, 5_000, 5_000),
-    ),
-    "structured_zeroshot": _DataSet(
-        "a subject and a relation that training never shows, and its objects",
-        "Zero-shot relation extraction (Levy et al. 2017), without a stated licence", ("mit", "other"),
-        (147_909, 3_724, 4_966),
-    ),
-    "nq": _DataSet(
-        "a question that people asked a search engine, and its short answers",
-        "Natural Questions (Kwiatkowski et al. 2019), CC BY-SA 3.0", ("mit", "cc-by-sa-3.0"), (87_372, 2_837, 1_444),
-    ),
-    "hotpotqa": _DataSet(
-        "a question that takes two articles to answer, and its answer",
-        "HotpotQA (Yang et al. 2018), CC BY-SA 4.0", ("mit", "cc-by-sa-4.0"), (88_869, 5_600, 5_569),
-    ),
-    _TRIVIA: _DataSet(
-        "a trivia question and its answers",
-        "TriviaQA (Joshi et al. 2017), without a stated licence; the questions belong to trivia sites",
-        ("mit", "other"), (61_844, 5_359, 6_586),
-    ),
-    "eli5": _DataSet(
-        "a question from a forum and the long answers it got",
-        "ELI5 (Fan et al. 2019), without a stated licence; the texts belong to Reddit's users", ("mit", "other"),
-        (272_634, 1_507, 600),
-    ),
-    "wow": _DataSet(
-        "a dialogue, its turns one a line, and the next turn",
-        "Wizard of Wikipedia (Dinan et al. 2019), without a stated licence", ("mit", "other"),
-        (63_734, 3_054, 2_944),
-    ),
-}  # fmt: skip
+_SETS = msgspec.convert(yaml.safe_load(Path(__file__).with_name("kilt.yaml").read_text("utf-8")), dict[str, _DataSet])
 NAMES = tuple(_SETS)
 
 _PARTS = {"train": "train", "validation": "dev", "test": "test_without_answers"}  # of file names

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import regex
+import yaml
 
 from temporalwiki.base.errors import InputError, in_one_line
 
@@ -23,12 +24,8 @@ Span = tuple[int, int]  # start and end in a text, in characters
 
 # Sentences
 
-_ABBREVIATIONS = (
-    "adm al approx art bros c ca capt cf ch cmdr co col corp cpl dept dr ed eds esp est etc ex fig figs fl fr ft gen "
-    "gov hon inc jr lit lt ltd maj messrs mr mrs ms mt mts nat no nos op orig p pl pp prof pt pvt r rep rev rt sec "
-    "sen sgt sq sr st ste supt trans univ v viz vol vols vs"
-)
-_ABBREVIATED = frozenset(_ABBREVIATIONS.split())
+_WORDS = yaml.safe_load(Path(__file__).with_name("english_words.yaml").read_text("utf-8"))
+_ABBREVIATED, _OPENER = (frozenset(_WORDS[name].split()) for name in ("abbreviations", "openers"))
 _SENTENCE_END = regex.compile(
     r"""[.!?…]["'”’»)\]]{0,3}+\s++(?!\p{Ll})    # no lower-case letter follows
     |   [。！？]["'”’」』）]{0,3}+
@@ -54,21 +51,6 @@ def sentence_starts(text: str) -> list[int]:
 
 # Spans by rules
 
-# Words that are capitalised at the beginning of a sentence or title, but hardly ever as names.
-_OPENERS = (
-    "a about above according after again against all along already also although always am among an and another "
-    "any are around as at be because been before behind being below besides between both but by can consequently "
-    "could despite did do does during each either especially even eventually every few finally for from further "
-    "furthermore had half has have he hence her here hers herself him himself his how however if in indeed "
-    "initially instead into is it its itself just like likewise many meanwhile more moreover most much my nearly "
-    "neither never nevertheless no nor not notably now of often on once one only or originally other others our "
-    "out overall perhaps rather recently regarding see she should similarly simply since so some sometimes soon "
-    "still subsequently such than that the their them then there thereafter therefore these they this those though "
-    "through throughout thus to today together too typically under unlike until us usually various very was we "
-    "were what when where whereas whether which while who whom whose why will with within without would yet you "
-    "your"
-)
-_OPENER = frozenset(_OPENERS.split())
 _JOINERS = (
     r"of(?:\ the)?|de(?:\ l[ao]s?)?|du|des|dos|da|do|del|dell[ao]|di|van(?:\ de[rn]?)?|von(?:\ de[rnm])?|zu|zur|"
     r"bin|ibn|ben|upon"

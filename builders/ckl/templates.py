@@ -1,7 +1,7 @@
 """The wording of Wikidata's relations: a cloze and a question for each, and how a model is asked the question.
 
 A file such as templates_de.yaml has the wording of a language, which is this project's own. The blank comes last, so
-that models that read from left to right can fill it. Facts about a relation that hold in every language are here.
+that models that read from left to right can fill it. relations.yaml has what holds of a relation in every language.
 docs/how_to/add_a_language.md explains how to add a language.
 """
 
@@ -19,6 +19,10 @@ import yaml
 
 _FILES = {file.stem.partition("_")[2]: file for file in Path(__file__).parent.glob("templates_*.yaml")}
 LANGUAGES = tuple(sorted(_FILES))
+_RELATIONS = {
+    name: frozenset(ids)
+    for name, ids in yaml.safe_load(Path(__file__).with_name("relations.yaml").read_text("utf-8")).items()
+}
 _ASKING = "asking"  # the one key of a file that does not name a relation
 SENTINEL = "<extra_id_0>"  # stands for the object
 ANY_SENTINEL = re.compile(r"<extra_id_[0-9]+>")
@@ -82,8 +86,10 @@ def find_template(
     which replace our own. An English relation that is not in the file gets its wording from its label, if that is a
     noun phrase.
     """
-    own = None if relation_id in _NEVER else templates(language).get(relation_id)
-    if own is None and language == "en" and relation_id not in _NEVER:
+    if relation_id in _RELATIONS["never"]:
+        return None
+    own = templates(language).get(relation_id)
+    if own is None and language == "en":
         own = _from_label(relation_id, label)
     if own is None or lama is None or relation_id not in lama:
         return own
@@ -97,7 +103,8 @@ def templates(language: str) -> dict[str, Template]:
     for relation, wording in _file(language).items():
         if relation != _ASKING:
             cloze, question = wording.split(" | ")
-            found[relation] = Template(cloze, question, relation in _LASTING, relation in _ENDS_WITH_LIFE)
+            lasting, ends_with_life = (relation in _RELATIONS[name] for name in ("lasting", "ends_with_life"))
+            found[relation] = Template(cloze, question, lasting, ends_with_life)
     return found
 
 
@@ -138,28 +145,6 @@ _NO_WORDS = re.compile(
     r"|\w{2,}[^e]ed)\b|wiki|categor|template|commons",
     re.IGNORECASE,
 )
-# Relations that no cloze asks for: private matters (sexual orientation, ethnic group, medical condition), parts of the
-# subject's own name, and relations that describe another statement.
-_NEVER = frozenset((
-    "P91", "P172", "P1050",
-    "P734", "P735", "P1950", "P2358", "P2359", "P2365", "P2366", "P453", "P405", "P459", "P517", "P654", "P805",
-    "P812", "P1264", "P1353", "P1354", "P1534", "P1642", "P1643", "P1906", "P2184", "P2241", "P2309", "P2522", "P3005",
-    "P4390", "P5054", "P5102", "P7367", "P7452", "P9215",
-))  # fmt: skip
-# Relations worded by their label whose value can change. For all others, later ones included, nobody has checked
-# whether it can: a second value counts as an addition or a correction.
-_MAY_CHANGE = frozenset((
-    "P78", "P85", "P141", "P163", "P208", "P209", "P210", "P237", "P263", "P275", "P504", "P505", "P532", "P822",
-    "P831", "P1192", "P1304", "P1387", "P1435", "P1454", "P1622", "P1640", "P1789", "P2094", "P2238", "P2499", "P2500",
-    "P2541", "P2828", "P3033", "P3075", "P3320", "P3460", "P3975", "P4100", "P8047",
-))  # fmt: skip
-
-# Relations worded by their label whose values are people: "Who is the translator of", not "What is".
-_PEOPLE = frozenset((
-    "P87", "P110", "P185", "P210", "P344", "P417", "P505", "P631", "P655", "P823", "P943", "P1290", "P1591", "P1592",
-    "P1593", "P1594", "P1598", "P1620", "P1640", "P1652", "P1779", "P1789", "P1809", "P2438", "P2515", "P2554",
-    "P2679", "P2680", "P2828", "P3080", "P3092", "P3174", "P3300", "P3320", "P3448", "P3460", "P3975",
-))  # fmt: skip
 
 
 @functools.lru_cache(10_000)
@@ -178,24 +163,7 @@ def _from_label(relation_id: str, label: str) -> Template | None:
         return None
     return Template(
         f"The {label} of [X] is [Y].",
-        f"{'Who' if relation_id in _PEOPLE else 'What'} is the {label} of [X]?",
-        lasting=relation_id not in _MAY_CHANGE,
-        ends_with_life=relation_id in _ENDS_WITH_LIFE,
+        f"{'Who' if relation_id in _RELATIONS['people'] else 'What'} is the {label} of [X]?",
+        lasting=relation_id not in _RELATIONS["may_change"],
+        ends_with_life=relation_id in _RELATIONS["ends_with_life"],
     )
-
-
-# Relations of the files whose facts never change.
-_LASTING = frozenset((
-    "P19", "P20", "P21", "P22", "P25", "P30", "P31", "P40", "P50", "P53", "P57", "P58", "P59", "P61", "P69", "P84",
-    "P86", "P103", "P105", "P112", "P119", "P135", "P136", "P138", "P144", "P149", "P155", "P157", "P161", "P162",
-    "P166", "P170", "P171", "P175", "P176", "P177", "P178", "P179", "P180", "P184", "P186", "P206", "P272", "P277",
-    "P279", "P282", "P287", "P289", "P291", "P364", "P366", "P403", "P407", "P408", "P412", "P437", "P449", "P495",
-    "P509", "P512", "P541", "P607", "P610", "P647", "P674", "P676", "P706", "P725", "P737", "P740", "P793", "P800",
-    "P802", "P807", "P828", "P840", "P915", "P921", "P991", "P1027", "P1038", "P1040", "P1066", "P1196", "P1344",
-    "P1346", "P1365", "P1399", "P1411", "P1431", "P1433", "P1441", "P1923", "P3373", "P4552", "P7937",
-))  # fmt: skip
-# Facts about people that end with their death. An occupation, a religion, a language, a citizenship or a rank do not.
-_ENDS_WITH_LIFE = frozenset((
-    "P26", "P39", "P54", "P102", "P108", "P118", "P263", "P413", "P451", "P463", "P551", "P859", "P937",
-    "P1327", "P1416", "P1532", "P2632", "P4100", "P6087",
-))  # fmt: skip

@@ -119,7 +119,7 @@ def test_files_lie_in_one_folder_or_in_one_a_data_set(tmp_path: Path) -> None:
 
 
 def test_sizes_other_than_kilts_are_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(module._SETS, "nq", module._SETS["nq"]._replace(rows=(2, 0, 0)))
+    monkeypatch.setattr(module._SETS["nq"], "rows", (2, 0, 0))
     for n, warned in ((1, ["nq-train-kilt.jsonl has 1 rows; KILT released 2"]), (2, [])):
         [config] = kilt(nq(tmp_path / str(n), train=[QUESTION] * n), "nq")
         read(config)
