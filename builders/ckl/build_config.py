@@ -72,15 +72,10 @@ def check_sources(name: str, sources: object) -> None:
 
 def options_of(name: str) -> type | None:
     """Return the dataclass of a config's own options, or None."""
-    if name in NEWS:
-        from temporalwiki.builders.ckl.recentnews import NewsOptions
+    from temporalwiki.builders.ckl.easy import EasyOptions
+    from temporalwiki.builders.ckl.recentnews import NewsOptions
 
-        return NewsOptions
-    if name in EASY:
-        from temporalwiki.builders.ckl.easy import EasyOptions
-
-        return EasyOptions
-    return None
+    return NewsOptions if name in NEWS else EasyOptions if name in EASY else None
 
 
 def build_configs(name: str, sources: Sources, options: Any = None, open_model: OpenModel = no_models) -> list[Config]:

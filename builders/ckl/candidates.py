@@ -8,8 +8,7 @@ REVIEW/annotations/   exports of Label Studio, and the files of judges
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
+import filecmp
 import importlib.metadata
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -32,17 +31,10 @@ from temporalwiki.builders.ckl.news_sentences import Drawn, SentenceOptions, dra
 from temporalwiki.builders.ckl.question_generation import occurs, questions
 from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.ckl.text_model import WRITER, OpenModel, TextModel, no_models
-from temporalwiki.builders.streams import digest
 
 TASKS, INTERFACE, ABOUT, ANNOTATIONS = "tasks.json", "labels.xml", "review.json", "annotations"
 
 VERSION = 3  # increase it when the candidates change; their manifest records it
-
-
-class _ReviewCounts(msgspec.Struct):
-    read: int  # sentences
-    kept: int
-    dropped: dict[str, int]
 
 
 class ReviewManifest(msgspec.Struct):
@@ -52,8 +44,7 @@ class ReviewManifest(msgspec.Struct):
     options: dict[str, Any]
     inputs: list[dict[str, Any]]
     past: dict[str, Any]
-    counts: _ReviewCounts
-    sha256: str  # of tasks.json
+    counts: Counts
     format: int = 1
 
 
@@ -91,32 +82,32 @@ def write_candidates(
     """
     review = review.resolve()
     counts = Counts()
-    question_model = open_model(options.question_model)
-    answer_model = None if options.answer_model is None else open_model(options.answer_model)
+    models = {
+        name: open_model(model)
+        for name in ("question_model", "answer_model")
+        if (model := getattr(options, name)) is not None
+    }
     with only_one(review, "review"):
-        content = hashlib.sha256()
         with whole_file(review / TASKS) as part:
             with part.open("wb") as file, Progress("candidates", None, "page") as progress:
-                found = _candidates(progress.each(rows), past, options, counts, question_model, answer_model)
-                for part_of_list in as_list(map(encode_task, found)):
-                    content.update(part_of_list)
-                    file.write(part_of_list)
+                found = _candidates(progress.each(rows), past, options, counts, models)
+                file.writelines(as_list(map(encode_task, found)))
             if not counts.kept:
                 reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(counts.dropped.items()))
                 raise InputError(f"{review}: no candidates in {counts.read:,} sentences: {reasons}")
-            _check_annotations(review, content.hexdigest())
+            _check_annotations(review, part)
         manifest = ReviewManifest(
             made_by=f"temporalwiki {importlib.metadata.version('temporalwiki')}",
-            options=_recorded(options, question_model, answer_model),
+            options={"version": VERSION, **asdict(options)}
+            | {name: dict(model.identity) for name, model in models.items()},
             inputs=[dict(one) for one in inputs],
             past={key: past.about[key] for key in ("inputs", "documents", "passages")},
-            counts=_ReviewCounts(**counts.as_json()),
-            sha256=content.hexdigest(),
+            counts=counts,
         )
         with whole_file(review / INTERFACE) as part:
             shutil.copyfile(LABELS, part)
         make_folder(review / ANNOTATIONS)
-        write_json(review / ABOUT, msgspec.to_builtins(manifest))
+        write_json(review / ABOUT, msgspec.to_builtins(manifest) | {"counts": counts.as_json()})
     return manifest
 
 
@@ -126,34 +117,17 @@ def read_candidates(review: Path) -> list[Candidate]:
 
 
 def read_review(review: Path) -> ReviewManifest:
-    """Return the manifest of a review; raise InputError if it is damaged, or if its candidates were changed."""
+    """Return the manifest of a review; raise InputError if it is damaged or has no candidates."""
     if not (review / TASKS).is_file():
         raise InputError(f"{review}: not a review: it has no {TASKS}")
-    manifest = read_json(review / ABOUT, ReviewManifest, "the whole manifest of a review; make the candidates again")
-    if digest(review / TASKS, "sha256") != manifest.sha256:
-        raise InputError(
-            f"{review / TASKS}: was changed after it was written; make the candidates again (corrections belong into "
-            "Label Studio)"
-        )
-    return manifest
+    return read_json(review / ABOUT, ReviewManifest, "the whole manifest of a review; make the candidates again")
 
 
-def _check_annotations(review: Path, content: str) -> None:
+def _check_annotations(review: Path, tasks: Path) -> None:
+    """Raise InputError if there are decisions, and the new tasks are not those that people decided on."""
     annotations = sorted((review / ANNOTATIONS).glob("*.json"))
-    if not annotations:
-        return
-    known = set()
-    with contextlib.suppress(InputError):
-        known.add(read_json(review / ABOUT, ReviewManifest).sha256)
-    if (review / TASKS).is_file():  # a killed run may have written it without its manifest
-        known.add(digest(review / TASKS, "sha256"))
-    if content not in known:
+    if annotations and not ((review / TASKS).is_file() and filecmp.cmp(review / TASKS, tasks, shallow=False)):
         raise InputError(f"{annotations[0]}: has decisions on other candidates; remove it, or use another folder")
-
-
-def _recorded(options: CandidateOptions, question_model: TextModel, answer_model: TextModel | None) -> dict[str, Any]:
-    recorded = {"version": VERSION, **asdict(options), "question_model": dict(question_model.identity)}
-    return recorded if answer_model is None else {**recorded, "answer_model": dict(answer_model.identity)}
 
 
 def _candidates(
@@ -161,13 +135,13 @@ def _candidates(
     past: CorpusIndex,
     options: CandidateOptions,
     counts: Counts,
-    question_model: TextModel,
-    answer_model: TextModel | None,
+    models: Mapping[str, TextModel],
 ) -> Iterator[Candidate]:
-    asked = list(_asked(draw_sentences(rows, options, finder(options.spans), counts), counts, question_model))
+    drawn = draw_sentences(rows, options, finder(options.spans), counts)
+    asked = list(_asked(drawn, counts, models["question_model"]))
     predictions: list[str | None] = [None] * len(asked)
-    if answer_model is not None:
-        predictions = answer_model.closed_book([question for _, question in asked], "predictions")
+    if "answer_model" in models:
+        predictions = models["answer_model"].closed_book([question for _, question in asked], "predictions")
     for (one, question), prediction in zip(asked, predictions, strict=True):
         passage = one.passage
         if prediction is not None and normalize(prediction) == normalize(passage.answer):

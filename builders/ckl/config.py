@@ -113,18 +113,16 @@ def _check_replaceable(config: Config, out: Path) -> None:
 
 
 def _staged(config: Config, staged: Path) -> CklManifest:
-    splits = {}
+    splits, warnings = {}, [*config.warnings]
     for split, rows in config.splits.items():
         with Progress(f"{config.name} {split}", None, "row") as progress:
             splits[split] = asdict(write_split(staged, config.name, split, progress.each(rows), SCHEMAS[config.kind]))
+        if not splits[split]["num_examples"]:
+            warnings.append(f"{config.name}: no rows in the split {split}; only temporalwiki.load_dataset lists it")
     counts = config.counts
     written = sum(split["num_examples"] for split in splits.values())
     if (counts.kept, counts.read) != (written, written + sum(counts.dropped.values())):
         raise AssertionError(f"{config.name}: {written} rows written, but counted were {counts}")
-    empty = [split for split, files in splits.items() if not files["num_examples"]]
-    warnings = [
-        f"{config.name}: no rows in the split {split}; only temporalwiki.load_dataset lists it" for split in empty
-    ]
     content = {
         "format": 1,
         "dataset": "ckl",
@@ -139,7 +137,7 @@ def _staged(config: Config, staged: Path) -> CklManifest:
         "inputs": described(config.inputs),
         "options": config.options,
         "counts": counts.as_json() | counts.more,
-        "warnings": [*config.warnings, *warnings],
+        "warnings": warnings,
         "configs": {config.name: {"short_name": config.short_name, "splits": splits}},
     }
     return checked_as(CklManifest, content, config.name)
@@ -159,11 +157,6 @@ def described(files: Sequence[Path]) -> list[dict[str, Any]]:
     for file in files:
         if not file.is_file():
             raise InputError(f"{file}: no such file")
-        found.append(
-            {
-                "file": file.name,
-                "size": file.stat().st_size,
-                "sha1": _sha1(file, file.stat().st_mtime_ns),
-            }
-        )
+        status = file.stat()
+        found.append({"file": file.name, "size": status.st_size, "sha1": _sha1(file, status.st_mtime_ns)})
     return sorted(found, key=lambda one: (one["file"], one["sha1"]))

@@ -31,7 +31,6 @@ from temporalwiki.builders.wikipedia.sentences import split_sentences
 VERSION = 4  # increase it when the passages or the search change
 WORDS = 100  # a passage ends with the sentence that reaches this
 LONGEST = 2 * WORDS  # longer sentences are cut
-_LONGEST_RECORD = 256 << 20  # bytes
 _TO_DO = 'each line must be a record with a text, such as {"text": "...", "title": "...", "url": "..."}'
 _HELD = 64 << 20  # bytes of the index that SQLite collects before it writes: fewer pieces need fewer merges
 _TERMS = 12  # a query has at most this many terms, the rarest: frequent terms cost time and find nothing
@@ -45,6 +44,7 @@ _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json.gz")
 _WORD = re.compile(r"\w+")
 
 Text = tuple[str, str, str]  # id, title and text of a document
+_Fields = tuple[str | int | None, str | None, str | None]  # address or id, title and text as they stand in a file
 
 
 @dataclass(frozen=True)
@@ -272,13 +272,13 @@ def _config(folder: Path) -> Path:
 
 def read_documents(path: Path) -> Iterator[Text]:
     """Yield the documents of a file; raise InputError, with the line if there are lines, if it is damaged."""
-    if path.suffix == ".parquet":
-        yield from _parquet(path)
-    else:
-        yield from _records(path)
+    rows = _parquet(path) if path.suffix == ".parquet" else _records(path)
+    for number, (name, title, text) in rows:
+        id = str(name) if name is not None else f"{path.name.split('.')[0]}:{number}"
+        yield plain(id), plain(str(title or "")), plain(text or "")
 
 
-def _parquet(path: Path) -> Iterator[Text]:
+def _parquet(path: Path) -> Iterator[tuple[int, _Fields]]:
     try:
         with pq.ParquetFile(path) as file:
             columns = [name for name in ("id", "title", "url", "text") if name in file.schema_arrow.names]
@@ -287,9 +287,7 @@ def _parquet(path: Path) -> Iterator[Text]:
                 raise InputError(f"{path}: needs a text column named 'text'; its columns are {names}")
             batches = file.iter_batches(rows_at_once(path, 256), columns=columns, use_threads=False)
             for number, row in enumerate(row for records in batches for row in records.to_pylist()):
-                name = row.get("url") or row.get("id")
-                id = str(name) if name is not None else f"{path.stem}:{number}"
-                yield plain(id), plain(str(row.get("title") or "")), plain(row["text"] or "")
+                yield number, (row.get("url") or row.get("id"), row.get("title"), row["text"])
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a Parquet file that can be read: {error}") from None
 
@@ -299,8 +297,6 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _records(path: Path) -> Iterator[Text]:
-    for number, record in json_lines.read(path, _Document, _LONGEST_RECORD, _TO_DO):
-        name = record.url or record.id
-        id = str(name) if name is not None else f"{path.name.split('.')[0]}:{number}"
-        yield plain(id), plain(record.title or ""), plain(record.text or "")
+def _records(path: Path) -> Iterator[tuple[int, _Fields]]:
+    for number, record in json_lines.read(path, _Document, _TO_DO):
+        yield number, (record.url or record.id, record.title, record.text)

@@ -7,11 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import Any
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
@@ -23,7 +20,7 @@ from temporalwiki.builders.ckl.label_studio import Candidate, Decision, read_dec
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
 
-_SEARCHED = 20_000  # ids that are searched for a similar one
+_SHOWN = ("question", "answer", "statement")  # what a decision is about
 _NAMES = {"updated": "updatedlama", "new": "newlama"}
 _ABOUT = {
     "updated": "a cloze and a question about a fact that changed, decided by the annotators in the counts",
@@ -32,12 +29,6 @@ _ABOUT = {
 _SOURCE = "sentences of news pages, whose texts belong to their publishers; questions and decisions as options say"
 
 _Votes = Mapping[str, Mapping[str, Decision]]  # by candidate and annotator
-
-
-class _Found(NamedTuple):
-    votes: _Votes
-    annotators: list[str]
-    judges: list[str]
 
 
 def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Config]:
@@ -61,22 +52,22 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Conf
         raise InputError(
             f"{review / ANNOTATIONS}: nobody has decided yet; put Label Studio's export here, as JSON, or use --judge"
         )
-    found = _decisions(candidates, files)
-    about = msgspec.to_builtins(manifest)
+    votes, judges = _decisions(candidates, files)
     options = {
         "least_annotators": least_annotators,
-        "annotators": found.annotators,
-        "judges": found.judges,
-        "candidates": {key: about[key] for key in ("options", "inputs", "past", "counts")},
+        "annotators": sorted({who for of_candidate in votes.values() for who in of_candidate}),
+        "judges": sorted(judges),
+        "candidates": {key: getattr(manifest, key) for key in ("options", "inputs", "past")}
+        | {"counts": manifest.counts.as_json()},
     }
     configs = []
     for wanted, name in _NAMES.items():
-        counts = Counts(more=_agreement(found.votes))
+        counts = Counts(more=_agreement(votes))
         configs.append(
             Config(
                 name=name,
                 kind="annotated",
-                splits={"test": _rows(candidates.values(), found.votes, wanted, least_annotators, counts)},
+                splits={"test": _rows(candidates.values(), votes, wanted, least_annotators, counts)},
                 about=_ABOUT[wanted],
                 licences=("other",),
                 source=_SOURCE,
@@ -101,35 +92,29 @@ def _files(folder: Path) -> list[Path]:
     return files
 
 
-def _decisions(known: Mapping[str, Candidate], files: Iterable[Path]) -> _Found:
-    """Return all decisions.
+def _decisions(known: Mapping[str, Candidate], files: Iterable[Path]) -> tuple[_Votes, set[str]]:
+    """Return all decisions, and the names of the judges.
 
     An export contains the decisions of earlier ones, so a decision counts once. Raises InputError for a decision on an
     unknown or changed candidate, and for two decisions of an annotator on a candidate.
     """
     votes: dict[str, dict[str, Decision]] = {}
-    judges, annotators = set(), set()
+    judges = set()
     for file in files:
         for said in read_decisions(file):
             id = said.candidate.id
             if id not in known:
-                near = get_close_matches(id[:60], list(known)[:_SEARCHED], n=1)
-                raise InputError(
-                    f"{said.where}: no candidate {id[:60]!r}{f'; did you mean {near[0]}?' if near else ''}"
-                )
-            if any(
-                getattr(said.candidate, key) != getattr(known[id], key) for key in ("question", "answer", "statement")
-            ):
+                raise InputError(f"{said.where}: no candidate {id[:60]!r}")
+            if any(getattr(said.candidate, key) != getattr(known[id], key) for key in _SHOWN):
                 raise InputError(f"{said.where}: the task is not as in {TASKS}; import that into a new project")
             of_candidate = votes.setdefault(id, {})
             if of_candidate.setdefault(said.who, said.decision) != said.decision:
                 raise InputError(
                     f"{said.where}: a second decision on {id}, which differs from the first; keep one of them"
                 )
-            annotators.add(said.who)
             if said.judge:
                 judges.add(said.who)
-    return _Found(votes, sorted(annotators), sorted(judges))
+    return votes, judges
 
 
 def _agreement(votes: _Votes) -> dict[str, Any]:

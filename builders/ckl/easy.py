@@ -7,27 +7,27 @@ a question. The answer must survive each step, and another model must find it ag
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import regex
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
-from temporalwiki.builders.ckl.back_translation import back_translate
 from temporalwiki.builders.ckl.config import Config, Counts, Row
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
-from temporalwiki.builders.ckl.decontextualization import decontextualize, written
 from temporalwiki.builders.ckl.news_sentences import STRANGE, Drawn, SentenceOptions, draw_sentences, reason_to_drop
 from temporalwiki.builders.ckl.question_generation import Passage, are_answered, occurrences, occurs, questions
 from temporalwiki.builders.ckl.recentnews import reason_to_leave_out
-from temporalwiki.builders.ckl.salient_spans import Find, finder
+from temporalwiki.builders.ckl.rewriting import back_translate, decontextualize, written
+from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.ckl.text_model import READER, RULES, WRITER, OpenModel, no_models
 from temporalwiki.builders.wikipedia.novelty import folded_key
 from temporalwiki.builders.wikipedia.sentences import split_sentences
@@ -77,11 +77,6 @@ class Cloze(NamedTuple):
     passage: Passage  # the rewritten sentence
     question: str
 
-    @property
-    def statement(self) -> str:
-        """The rewritten sentence with a sentinel for the answer."""
-        return self.passage.statement
-
 
 def easy(
     rows: Iterable[Row],
@@ -108,60 +103,46 @@ def easy(
     if past:
         with build_index(past, work / "past", options.language) as index:
             recorded["past"] = {key: index.about[key] for key in ("inputs", "documents", "passages")}
-    made = _Work(rows, options, find, open_model, past, work)
-    common: dict[str, Any] = {
-        "kind": "easy",
-        "licences": ("other",),
-        "source": "news pages; their texts belong to their publishers",
-        "inputs": list(inputs),
-        "options": recorded,
-        "language": options.language,
-    }
+    counts = {name: Counts() for name in _ABOUT}
+
+    @functools.cache  # once for all configs
+    def clozes() -> list[Cloze]:
+        of_all = Counts()
+        candidates = draw_sentences(rows, options, find, of_all)
+        if past:
+            with build_index(past, work / "past", options.language) as index:
+                candidates = _new(candidates, index, options.language, of_all)
+        found = make_clozes(candidates, options, of_all, open_model)
+        for each in counts.values():
+            each.read, each.dropped = of_all.read, dict(of_all.dropped)
+            each.more |= of_all.more
+        return found
+
+    def rows_of(name: str) -> Iterator[Row]:
+        for one in clozes():
+            page = one.candidate
+            drawn_by = options.small_share, options.phase_two, options.seed
+            if reason := reason_to_leave_out(name, page.url, page.published, *drawn_by):
+                counts[name].drop(reason)
+            else:
+                counts[name].kept += 1
+                yield _row(one)
+
     return [
-        Config(name=name, splits={"test": made.rows(name)}, about=about, counts=made.counts[name], **common)
+        Config(
+            name=name,
+            kind="easy",
+            splits={"test": rows_of(name)},
+            about=about,
+            licences=("other",),
+            source="news pages; their texts belong to their publishers",
+            inputs=list(inputs),
+            options=recorded,
+            counts=counts[name],
+            language=options.language,
+        )
         for name, about in _ABOUT.items()
     ]
-
-
-class _Work:
-    """Computes the clozes once, for all configs."""
-
-    def __init__(
-        self,
-        rows: Iterable[Row],
-        options: EasyOptions,
-        find: Find,
-        open_model: OpenModel,
-        past: Sequence[Path],
-        work: Path,
-    ) -> None:
-        self._rows, self._options, self._find, self._open_model = rows, options, find, open_model
-        self._past, self._work = past, work
-        self.counts = {name: Counts() for name in _ABOUT}
-        self._found: list[Cloze] | None = None
-
-    def rows(self, config: str) -> Iterator[Row]:
-        """Yield the rows of a config."""
-        for one in self._clozes():
-            page, drawn_by = one.candidate, (self._options.small_share, self._options.phase_two, self._options.seed)
-            if reason := reason_to_leave_out(config, page.url, page.published, *drawn_by):
-                self.counts[config].drop(reason)
-                continue
-            self.counts[config].kept += 1
-            yield _row(one)
-
-    def _clozes(self) -> list[Cloze]:
-        if self._found is None:
-            counts = Counts()
-            candidates = draw_sentences(self._rows, self._options, self._find, counts)
-            if self._past:
-                with build_index(self._past, self._work / "past", self._options.language) as index:
-                    candidates = _new(candidates, index, self._options.language, counts)
-            self._found = make_clozes(candidates, self._options, counts, self._open_model)
-            for each in self.counts.values():
-                each.read, each.dropped = counts.read, dict(counts.dropped)
-                each.more |= counts.more
-        return self._found
 
 
 def _new(candidates: Sequence[Drawn], past: CorpusIndex, language: str, counts: Counts) -> list[Drawn]:
@@ -225,10 +206,10 @@ def make_clozes(
             counts.drop("the question holds the answer")
         elif STRANGE.search(question):
             counts.drop("the question holds an address, a mark-up or control character")
-        elif (cloze := Cloze(one, passage, question)).statement in clozes:
+        elif passage.statement in clozes:
             counts.drop("the same cloze as another sentence's")
         else:
-            clozes[cloze.statement] = cloze
+            clozes[passage.statement] = Cloze(one, passage, question)
     return _checked(list(clozes.values()), options, counts, open_model)
 
 
@@ -254,17 +235,10 @@ def _checked(clozes: list[Cloze], options: EasyOptions, counts: Counts, open_mod
 
 
 def _lost(text: str, answer: str, step: str) -> str | None:
-    """Return why an answer cannot be masked after a step; None if it can."""
-    if _place(text, answer) is not None:
+    """Return why an answer cannot be masked after a step; None if it stands there once, as whole words."""
+    if occurrences(answer, text) == text.count(answer) == 1:
         return None
     return f"the answer stands more than once after {step}" if answer in text else f"the answer was lost in {step}"
-
-
-def _place(text: str, answer: str) -> int | None:
-    """Return the place of an answer, as whole words; None unless it occurs exactly once."""
-    if occurrences(answer, text) != 1 or text.count(answer) != 1:
-        return None
-    return text.index(answer)
 
 
 def _known(passage: Passage) -> str:
@@ -291,10 +265,11 @@ def _says_something_else(text: str, sentence: str) -> bool:
 
 def _row(one: Cloze) -> Row:
     candidate, passage = one.candidate, one.candidate.passage
-    name = hashlib.blake2b(f"{candidate.url}\0{one.statement}".encode("utf-8", "surrogatepass"), digest_size=8)
+    statement = one.passage.statement
+    name = hashlib.blake2b(f"{candidate.url}\0{statement}".encode("utf-8", "surrogatepass"), digest_size=8)
     return {
         "id": name.hexdigest(),
-        "statement": one.statement,
+        "statement": statement,
         "question": one.question,
         "answers": [passage.answer],
         "evidence": passage.sentence,

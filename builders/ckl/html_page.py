@@ -26,7 +26,6 @@ from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NoReturn, Self
 
 import msgspec
@@ -64,11 +63,6 @@ class Response(msgspec.Struct):
     chunked: bool = False
 
 
-class _Reply(msgspec.Struct):
-    page: NewsPage | None = None
-    reason: str | None = None
-
-
 def check_installed() -> None:
     """Raise InputError if a library that reads news is not installed."""
     for module in _NEEDED:
@@ -81,16 +75,14 @@ class Extractor:
 
     def __init__(self, cpu_seconds: int = CPU_SECONDS) -> None:
         self._cpu_seconds = cpu_seconds
+        self._process: SpawnProcess | None = None
+        self._connection: Connection | None = None
 
     def __enter__(self) -> Self:
         check_installed()
-        self._process: SpawnProcess | None = None
-        self._connection: Connection | None = None
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._end()
 
     def read(self, data: bytes, response: Response | None = None) -> NewsPage | str:
@@ -98,34 +90,31 @@ class Extractor:
         if len(data) > LARGEST:
             return f"larger than {LARGEST >> 20} MB"
         try:
-            connection = self._connect()
-            connection.send_bytes(msgspec.json.encode(response or Response()))
-            connection.send_bytes(data)
-            reply = msgspec.json.decode(connection.recv_bytes(), type=_Reply)
+            connection = self._connection or self._start()
+            connection.send_bytes(msgspec.msgpack.encode((response or Response(), data)))
+            return msgspec.msgpack.decode(connection.recv_bytes(), type=NewsPage | str)
         except (EOFError, ConnectionError):
             assert self._process is not None
             self._process.join()
             too_slow = self._process.exitcode == -signal.SIGXCPU
             self._end()
             return "takes too long to parse" if too_slow else "crashes the parser"
-        return reply.page or reply.reason or "cannot be parsed"
 
-    def _connect(self) -> Connection:
-        if self._connection is None:
-            context = multiprocessing.get_context("spawn")
-            self._connection, its_end = context.Pipe()
-            self._process = context.Process(target=_serve, args=(its_end, self._cpu_seconds), daemon=True)
-            self._process.start()
-            its_end.close()  # so that the pipe breaks when the process dies
-            try:
-                self._connection.recv_bytes()
-            except (EOFError, ConnectionError):
-                self._end()
-                raise InputError(
-                    "the process that reads pages did not start; see its error above. A script that calls this needs "
-                    '`if __name__ == "__main__":`'
-                ) from None
-        return self._connection
+    def _start(self) -> Connection:
+        context = multiprocessing.get_context("spawn")
+        connection, its_end = context.Pipe()
+        self._process = context.Process(target=_serve, args=(its_end, self._cpu_seconds), daemon=True)
+        self._process.start()
+        its_end.close()  # so that the pipe breaks when the process dies
+        try:
+            connection.recv_bytes()
+        except (EOFError, ConnectionError):
+            raise InputError(
+                "the process that reads pages did not start; see its error above. A script that calls this needs "
+                '`if __name__ == "__main__":`'
+            ) from None
+        self._connection = connection
+        return connection
 
     def _end(self) -> None:
         if self._connection is not None:
@@ -152,22 +141,22 @@ def _serve(connection: Connection, cpu_seconds: int) -> None:
     with contextlib.suppress(EOFError, ConnectionError):
         connection.send_bytes(b"ready")
         while True:
-            response = msgspec.json.decode(connection.recv_bytes(), type=Response)
-            data = connection.recv_bytes()
+            response, data = msgspec.msgpack.decode(connection.recv_bytes(), type=tuple[Response, bytes])
             spent = int(time.process_time())
             resource.setrlimit(resource.RLIMIT_CPU, (spent + cpu_seconds + 1, resource.RLIM_INFINITY))
-            connection.send_bytes(msgspec.json.encode(_reply(read, data, response)))
+            connection.send_bytes(msgspec.msgpack.encode(_answer(read, data, response)))
 
 
-def _reply(read: _Reader, data: bytes, response: Response) -> _Reply:
+def _answer(read: _Reader, data: bytes, response: Response) -> NewsPage | str:
+    """Return the article of a page, or the reason to drop it."""
     try:
-        return _Reply(page=read(decoded(data, response), response.url, response.charset))
+        return read(decoded(data, response), response.url, response.charset)
     except _Unreadable as error:
-        return _Reply(reason=str(error))
+        return str(error)
     except MemoryError:
-        return _Reply(reason="takes too much memory to parse")
+        return "takes too much memory to parse"
     except Exception:  # noqa: BLE001  # the libraries raise anything on hostile pages
-        return _Reply(reason="cannot be parsed")
+        return "cannot be parsed"
 
 
 def _go_offline() -> None:
@@ -440,10 +429,7 @@ def _json_dates(html: Any, own: set[tuple[str, str]]) -> tuple[list[str], list[s
     Reliable are the dates of an article of this page, of an article without a page, and of the page. If a single
     article names another page, its date is doubtful: some sites give their front page there.
     """
-    ours: list[str] = []
-    unnamed: list[str] = []
-    others: list[str] = []
-    pages: list[str] = []
+    ours, unnamed, others, pages = list[str](), list[str](), list[str](), list[str]()
     for thing in _json_things(html):
         date, kind = thing.get("datePublished"), str(thing.get("@type"))
         if not isinstance(date, str):
@@ -531,7 +517,7 @@ def _zone(name: str | None, offset: int | None) -> datetime.timezone:
 
 
 def in_our_time(seconds: int) -> int | None:
-    """Return a moment in seconds since 1970; None unless it is in the years 1900 to 2100."""
+    """Return ``seconds``; None unless they are in the years 1900 to 2100."""
     return seconds if _FIRST <= seconds < _END else None
 
 

@@ -13,52 +13,40 @@ import msgspec
 
 from temporalwiki.base.errors import InputError
 
-LONGEST_LINE = 64 << 20  # bytes
+LONGEST_LINE = 256 << 20  # bytes
 _BOM = b"\xef\xbb\xbf"
-_SKIPPED = 1 << 20  # bytes of a line that is too long, skipped at a time
 
 Record = TypeVar("Record")
 
 
 def read(
-    path: Path,
-    kind: type[Record],
-    longest: int | None = None,
-    to_do: str = "the file is damaged or of another kind",
+    path: Path, kind: type[Record], to_do: str = "the file is damaged or of another kind"
 ) -> Iterator[tuple[int, Record]]:
     """Yield the number of each line, from 1, and its record; empty lines are skipped.
 
-    ``kind`` is a ``msgspec.Struct``: its fields are checked, and other fields of the file ignored. A line has at most
-    ``longest`` bytes (default: ``LONGEST_LINE``). Raises InputError with file, line and ``to_do`` for any other line.
+    ``kind`` is a ``msgspec.Struct``: its fields are checked, and other fields of the file ignored. Raises InputError
+    with file, line and ``to_do`` for any other line.
     """
-    longest = LONGEST_LINE if longest is None else longest
     decoder = msgspec.json.Decoder(kind)
-    for number, line in lines(path, longest):
-        if line is None:
-            size = f"{longest >> 20} MB" if longest >> 20 else f"{longest} bytes"
-            raise InputError(f"{path}: line {number}: more than {size}; a line must be one record")
+    for number, line in lines(path):
         try:
-            record = decoder.decode(line)
+            yield number, decoder.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             what = str(error) or type(error).__name__
             raise InputError(f"{path}: line {number}: {what}; {to_do}") from None
-        yield number, record
 
 
-def lines(path: Path, longest: int) -> Iterator[tuple[int, bytes | None]]:
-    """Yield the number and the bytes of each line that is not empty; None instead of more than ``longest`` bytes.
+def lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the bytes of each line that is not empty.
 
-    Raises InputError for a ``.gz`` file that is damaged or cut off.
+    Raises InputError for a line of more than ``LONGEST_LINE`` bytes, and for a ``.gz`` file that is damaged.
     """
     with open_plain(path) as file:
-        number = 0
-        while line := file.readline(longest + 1):
-            number += 1
-            if len(line) > longest:
-                yield number, None
-                while line and not line.endswith(b"\n"):
-                    line = file.readline(_SKIPPED)
-                continue
+        for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE + 1), b""), 1):
+            if len(line) > LONGEST_LINE:
+                raise InputError(
+                    f"{path}: line {number}: more than {LONGEST_LINE >> 20} MB; a line must be one record"
+                )
             if number == 1:
                 line = line.removeprefix(_BOM)  # some editors write it
             if line.strip():

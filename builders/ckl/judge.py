@@ -18,12 +18,13 @@ from temporalwiki.base.files import make_folder, only_one, whole_file
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.progress import Progress
-from temporalwiki.builders.ckl.candidates import ANNOTATIONS, read_candidates, read_review
+from temporalwiki.builders.ckl.candidates import ANNOTATIONS, TASKS, read_candidates, read_review
 from temporalwiki.builders.ckl.corpus_index import Past
 from temporalwiki.builders.ckl.label_studio import Candidate, Decision, as_list, encode_judged, read_decisions
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
+from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
 VERSION = 2  # increase it when the prompts, the rules or the reading of answers change
@@ -47,7 +48,7 @@ def judge(review: Path, model: TextModel | None = None) -> Path:
     name = RULES if model is None else f"{Path(identity['name']).name}-{identity['revision'][:8]}"
     safe_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")
     file = review / ANNOTATIONS / f"judge-{safe_name}.json"
-    begun = file.with_name(f".{file.stem}-{fingerprint(who, manifest.sha256)}.jsonl")
+    begun = file.with_name(f".{file.stem}-{fingerprint(who, digest(review / TASKS, 'sha256'))}.jsonl")
     make_folder(file.parent)
     with only_one(file, "judge"):
         if file.is_file():
@@ -148,22 +149,19 @@ def _filling(statement: str, sentence: str) -> str | None:
 
 
 def _decide(candidates: Sequence[Candidate], model: TextModel) -> list[Decision]:
-    valid = _asked(candidates, "valid", model)
-    right = _asked([one for one in candidates if _first_word(valid[one.id]) == "yes"], "right", model)
+    valid = _asked(candidates, _valid, "valid", model)
+    right = _asked([one for one in candidates if _first_word(valid[one.id]) == "yes"], _right, "right", model)
     believed = [one for one in candidates if _first_word(right.get(one.id)) == "yes"]
-    past = _asked([one for one in believed if one.past_evidence], "past", model)
+    past = _asked([one for one in believed if one.past_evidence], _past, "past", model)
     return [_decision(one, valid, right, past) for one in candidates]
 
 
-def _asked(candidates: Sequence[Candidate], what: str, model: TextModel) -> dict[str, str | None]:
-    """Return the model's answers by candidate."""
-    if not candidates:
-        return {}
-    said = model.answers([_PROMPTS[what](one) for one in candidates], f"judge: {what}", _ANSWER_TOKENS)
+_Said = Mapping[str, str | None]  # a model's answers by candidate
+
+
+def _asked(candidates: Sequence[Candidate], prompt: Callable[[Candidate], str], what: str, model: TextModel) -> _Said:
+    said = model.answers([*map(prompt, candidates)], f"judge: {what}", _ANSWER_TOKENS) if candidates else []
     return {one.id: text for one, text in zip(candidates, said, strict=True)}
-
-
-_Said = Mapping[str, str | None]
 
 
 def _decision(candidate: Candidate, valid: _Said, right: _Said, past: _Said) -> Decision:
@@ -227,6 +225,3 @@ def _of_the_past(candidate: Candidate, said: str | None) -> Decision:
     if occurs(candidate.answer, found) or occurs(found, candidate.answer):
         return Decision(candidate.id, True, True, "same", old_evidence=holding[0])
     return Decision(candidate.id, True, True, "other", [found], old_evidence=holding[0])
-
-
-_PROMPTS: dict[str, Callable[[Candidate], str]] = {"valid": _valid, "right": _right, "past": _past}

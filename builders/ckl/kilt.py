@@ -34,11 +34,6 @@ _PARTS = {"train": "train", "validation": "dev", "test": "test_without_answers"}
 # KILT released only the ids of TriviaQA; the questions are in TriviaQA's own archive.
 _TRIVIA_IDS = {"train": "train_id", "validation": "dev_id", "test": "test_id_without_answers"}
 _TRIVIA_ARCHIVE = "triviaqa-rc"
-_TRIVIA_QUESTIONS = {
-    "train": "wikipedia-train.json",
-    "validation": "wikipedia-dev.json",
-    "test": "wikipedia-test-without-answers.json",
-}
 
 
 class _Output(msgspec.Struct):
@@ -123,7 +118,7 @@ def _read_from(folder: Path, name: str, split: str) -> _Split:
         )
     if name != _TRIVIA or file.name != _file_names(name, split)[0]:
         return _Split(file, None)
-    questions = folder / _TRIVIA_ARCHIVE / "qa" / _TRIVIA_QUESTIONS[split]
+    questions = folder / _TRIVIA_ARCHIVE / "qa" / f"wikipedia-{_PARTS[split].replace('_', '-')}.json"
     if not questions.is_file():
         raise InputError(
             f"{file}: has no questions, and {questions} does not exist; unpack qa/ of TriviaQA's own "

@@ -102,7 +102,7 @@ def encode_task(candidate: Candidate) -> bytes:
 
 def encode_judged(candidate: Candidate, decision: Decision, judge: str) -> bytes:
     """Return a candidate as a task with a judge's decision as a prediction, in one line of JSON."""
-    prediction = {"model_version": judge, "result": list(_result(decision))}
+    prediction = {"model_version": judge, "result": [*_result(decision)]}
     return msgspec.json.encode({"data": candidate, "predictions": [prediction]})
 
 

@@ -31,46 +31,39 @@ class NearDuplicates:
 
         self._database, self._minhash = database, RMinHash
         self._texts = 0
-        database.execute("CREATE TABLE same (hash INTEGER PRIMARY KEY)")
-        database.execute("CREATE TABLE bands (hash INTEGER, text INTEGER, PRIMARY KEY (hash, text)) WITHOUT ROWID")
+        # the keys of a text are hashes of its address, of its content, and of the bands of its signature
+        database.execute("CREATE TABLE keys (hash INTEGER, text INTEGER, PRIMARY KEY (hash, text)) WITHOUT ROWID")
         database.execute("CREATE TABLE signatures (text INTEGER PRIMARY KEY, signature BLOB)")
 
     def seen(self, url: str, text: str) -> str | None:
         """Return how an earlier article equals this one: "same address", "same text" or "near duplicate".
 
-        Without such an article, remember this one and return None.
-
-        Texts are compared without case, punctuation and white space.
+        Without such an article, remember this one and return None. Texts are compared without case, punctuation and
+        white space.
         """
         words = _WORD.findall(text.lower())
         address, content = _hash(b"address " + url.encode()), _hash(b"text " + " ".join(words).encode())
-        for what, same in (("address", address), ("text", content)):
-            if self._database.execute("SELECT 1 FROM same WHERE hash = ?", (same,)).fetchone():
-                return f"same {what}"
-        signature = self._signature(words)
-        bands = [
-            _hash(b"%d " % band + signature[band * _ROWS : (band + 1) * _ROWS].tobytes()) for band in range(_BANDS)
-        ]
-        if any((other == signature).mean() >= _THRESHOLD for other in self._candidates(bands)):
+        if self._signatures([address]):
+            return "same address"
+        if self._signatures([content]):
+            return "same text"
+        made = self._minhash(num_perm=_PERMUTATIONS, seed=0)
+        made.update([" ".join(words[at : at + GRAM]) for at in range(max(len(words) - GRAM, 0) + 1)])
+        signature = np.asarray(made.digest(), "<u4")  # little-endian: the bands hash these bytes, on any machine
+        bands = [_hash(b"%d " % band + signature[band * _ROWS :][:_ROWS].tobytes()) for band in range(_BANDS)]
+        if any((np.frombuffer(other, "<u4") == signature).mean() >= _THRESHOLD for other in self._signatures(bands)):
             return "near duplicate"
-        self._database.executemany("INSERT INTO same VALUES (?)", [(address,), (content,)])
-        self._database.executemany("INSERT INTO bands VALUES (?, ?)", [(band, self._texts) for band in bands])
+        keys = [(key, self._texts) for key in (address, content, *bands)]
+        self._database.executemany("INSERT INTO keys VALUES (?, ?)", keys)
         self._database.execute("INSERT INTO signatures VALUES (?, ?)", (self._texts, signature.tobytes()))
         self._texts += 1
         return None
 
-    def _signature(self, words: list[str]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
-        last = max(len(words) - GRAM, 0) + 1
-        made = self._minhash(num_perm=_PERMUTATIONS, seed=0)
-        made.update([" ".join(words[at : at + GRAM]) for at in range(last)])
-        # little-endian: the bands hash these bytes, on any machine
-        return np.asarray(made.digest(), "<u4")
-
-    def _candidates(self, bands: list[int]) -> Iterator[np.ndarray[tuple[int], np.dtype[np.uint32]]]:
-        marks = ", ".join("?" * len(bands))
-        query = f"SELECT signature FROM signatures WHERE text IN (SELECT text FROM bands WHERE hash IN ({marks}))"
-        for (signature,) in self._database.execute(query, bands):
-            yield np.frombuffer(signature, "<u4")
+    def _signatures(self, keys: list[int]) -> list[bytes]:
+        """Return the signatures of the texts that have any of the keys."""
+        marks = ", ".join("?" * len(keys))
+        query = f"SELECT signature FROM signatures WHERE text IN (SELECT text FROM keys WHERE hash IN ({marks}))"
+        return [signature for (signature,) in self._database.execute(query, keys)]
 
 
 def _hash(data: bytes) -> int:

@@ -14,6 +14,7 @@ import urllib.parse
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from email.message import Message
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,10 @@ def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
     Raises InputError if there is nothing to read, a file is damaged, or a library is not installed.
     """
     html_page.check_installed()
-    files, ignored = find_files(paths)
+    kind = f"news ({', '.join(f'.{end}' for end in _KINDS)})"
+    found, others = input_files(paths, lambda file: _kind(file) is not None, kind)
+    # names have no folders, so the result does not depend on where the files are
+    files = sorted((file.name, file) for file in found)
     tasks = _plan(files)
     libraries = {name: importlib.metadata.version(name) for name in html_page.LIBRARIES}
     # by time instead of content: WARC files may have hundreds of gigabytes
@@ -98,19 +102,9 @@ def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
         inputs=[file for _name, file in files],
         read=sum(report["read"] for report in reports),
         dropped=total(reports, "dropped"),
-        ignored=ignored,
+        ignored=sorted(file.name for file in others),
         libraries=libraries,
     )
-
-
-def find_files(paths: list[Path]) -> tuple[list[tuple[str, Path]], list[str]]:
-    """Return the files to read with their names, in order, and the names of other files in the folders.
-
-    Names have no folders, so the result does not depend on where the files are. Raises InputError if nothing is left.
-    """
-    kind = f"news ({', '.join(f'.{end}' for end in _KINDS)})"
-    found, others = input_files(paths, lambda file: _kind(file) is not None, kind)
-    return sorted((file.name, file) for file in found), sorted(file.name for file in others)
 
 
 def _kind(file: Path) -> str | None:
@@ -164,25 +158,27 @@ def _missing_field(page: NewsPage) -> str | None:
 
 
 def _pages(task: NewsTask, extractor: Extractor) -> Iterator[NewsPage | str]:
-    """Yield each page of a task, or the reason why it has no article."""
+    """Return each page of a task, or the reason why it has no article."""
+    file = Path(task.files[0])
     if task.kind == "warc":
-        yield from _warc(Path(task.files[0]), task.start, task.end, extractor)
-    elif task.kind == "records":
-        yield from _records(Path(task.files[0]))
-    elif task.kind == "table":
-        yield from _table(Path(task.files[0]))
-    else:
-        for file, name in zip(map(Path, task.files), task.names, strict=True):
-            data = _content(file)
-            if data is None:
-                yield f"larger than {LARGEST >> 20} MB"
-            elif _kind(file) == "record":
-                yield _record(data, str(file))
-            else:
-                found = extractor.read(data)
-                if isinstance(found, NewsPage) and not found.url:
-                    found.url = _file_address(name, data)
-                yield found
+        return _warc(file, task.start, task.end, extractor)
+    if task.kind == "records":
+        return _records(file)
+    return _table(file) if task.kind == "table" else _saved_pages(task, extractor)
+
+
+def _saved_pages(task: NewsTask, extractor: Extractor) -> Iterator[NewsPage | str]:
+    for file, name in zip(map(Path, task.files), task.names, strict=True):
+        data = _content(file)
+        if data is None:
+            yield f"larger than {LARGEST >> 20} MB"
+        elif _kind(file) == "record":
+            yield _record(data, str(file))
+        else:
+            found = extractor.read(data)
+            if isinstance(found, NewsPage) and not found.url:
+                found.url = _file_address(name, data)
+            yield found
 
 
 def _file_address(name: str, data: bytes) -> str:
@@ -283,22 +279,21 @@ def _response(record: Any, loader: Any, extractor: Extractor) -> NewsPage | str:
         headers = loader.load_http_headers(record.rec_type, given or "", record.raw_stream, record.length)
     except EOFError:  # the file ends here; ``_warc`` reports it
         return "no HTTP status"
-    if headers is not None and not re.fullmatch("[1-9][0-9][0-9]", headers.get_statuscode() or ""):
-        return "no HTTP status"
-    if headers is not None and headers.get_statuscode() != "200":
-        return "HTTP status not 200"
+    status = "200" if headers is None else headers.get_statuscode() or ""
+    if status != "200":
+        return "HTTP status not 200" if re.fullmatch("[1-9][0-9][0-9]", status) else "no HTTP status"
     address = html_page.web_address(given)
     if address is None:
         return "no address"
     if record.rec_headers.get_header("WARC-Truncated"):
         return "cut off by the crawler"
-    kind = record.content_type if headers is None else headers.get_header("Content-Type") or "text/html"
-    media_type, _, parameters = (kind or "").partition(";")
-    if media_type.strip().lower() not in ("text/html", "application/xhtml+xml"):
+    sent_as = Message()
+    sent_as["Content-Type"] = (
+        record.content_type if headers is None else headers.get_header("Content-Type") or "text/html"
+    )
+    if sent_as.get_content_type() not in ("text/html", "application/xhtml+xml"):
         return "not HTML"
-    parameter = (part.partition("=") for part in parameters.split(";"))
-    charset = next((value.strip(" \"'") for name, _, value in parameter if name.strip().lower() == "charset"), None)
-    sent = Response(address, charset or None)
+    sent = Response(address, sent_as.get_content_charset())
     if headers is not None:
         sent.encoding = (headers.get_header("Content-Encoding") or "").strip().lower() or None
         sent.chunked = (headers.get_header("Transfer-Encoding") or "").strip().lower() == "chunked"
@@ -341,8 +336,8 @@ def _record(data: bytes, place: str) -> NewsPage | str:
 
 
 def _records(file: Path) -> Iterator[NewsPage | str]:
-    for number, line in json_lines.lines(file, LARGEST):
-        yield f"larger than {LARGEST >> 20} MB" if line is None else _record(line, f"{file}, line {number}")
+    for number, line in json_lines.lines(file):
+        yield f"larger than {LARGEST >> 20} MB" if len(line) > LARGEST else _record(line, f"{file}, line {number}")
 
 
 def _table(file: Path) -> Iterator[NewsPage]:

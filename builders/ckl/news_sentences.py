@@ -65,12 +65,11 @@ def draw_sentences(rows: Iterable[Row], options: SentenceOptions, find: Find, co
     sentences, and the dropped ones by reason.
     """
     heap: list[tuple[int, str, int, Drawn]] = []  # the last one in the order of the seed is on top
-    pages = 0
+    counts.more["pages"] = 0
     for row in rows:
-        pages += 1
+        counts.more["pages"] += 1
         of_page = sorted(_of_page(row, options, find, counts), key=attrgetter("draw", "at"))
-        for _ in of_page[options.per_page :]:
-            counts.drop("more of its page than wanted")
+        counts.drop("more of its page than wanted", len(of_page[options.per_page :]))
         for one in of_page[: options.per_page]:
             entry = (-int.from_bytes(one.draw, "big"), one.url, one.at, one)
             if len(heap) < options.sentences:
@@ -78,7 +77,6 @@ def draw_sentences(rows: Iterable[Row], options: SentenceOptions, find: Find, co
             else:
                 heapq.heappushpop(heap, entry)
                 counts.drop("not drawn: more sentences than wanted")
-    counts.more["pages"] = pages
     return sorted((entry[-1] for entry in heap), key=lambda one: (one.published, one.url, one.at))
 
 

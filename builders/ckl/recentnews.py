@@ -91,14 +91,14 @@ def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 
         "recentnews-small-p2": f"one article of recentnews-small from {options.phase_two} on",
     }
     configs = []
-    for name in about:
+    for name, text in about.items():
         counts = Counts()
         configs.append(
             Config(
                 name=name,
                 kind="news",
                 splits={"train": _chosen(news, name, options, counts)},
-                about=about[name],
+                about=text,
                 licences=("other",),
                 source="News pages, read with trafilatura; the texts belong to their publishers.",
                 inputs=news.pages.inputs,
@@ -152,11 +152,8 @@ def _filter(pages: Extracted, options: NewsOptions, folder: Path) -> dict[str, i
                 if reason:
                     dropped[reason] += 1
                     continue
-                article = {
+                article = {name: row[name] for name in ("url", "title", "text")} | {
                     "id": blake2b(row["url"].encode(), digest_size=8).hexdigest(),
-                    "url": row["url"],
-                    "title": row["title"],
-                    "text": row["text"],
                     "published": datetime.fromtimestamp(row["published"], UTC),
                 }
                 out.write(article, size=len(row["text"]) + 200)

@@ -55,16 +55,8 @@ _ANNOTATED = {
     "url": pa.string(),
     "published": _TIME,
 }
-_EASY = {
-    "id": pa.string(),
-    "statement": pa.string(),
-    "question": pa.string(),
-    "answers": _TEXTS,
-    "evidence": pa.string(),  # the sentence in the text
-    "title": pa.string(),
-    "url": pa.string(),
-    "published": _TIME,
-}
+# "evidence" is the sentence in the text
+_EASY = {name: type for name, type in _ANNOTATED.items() if not name.startswith("old_")}
 _NEWS = {"id": pa.string(), "url": pa.string(), "title": pa.string(), "text": pa.string(), "published": _TIME}
 _MASKED = {"input": pa.string(), "output": pa.string()}  # input has masked spans, output fills them
 _KILT = {"id": pa.string(), "input": pa.string(), "output": pa.string(), "answers": _TEXTS}  # models learn output

@@ -62,10 +62,10 @@ def check(data: bytes) -> None:
     )
     with contextlib.suppress(html_page._Unreadable):
         assert len(decoded(data[1:], response)) <= LARGEST, "more than a page may have"
-    reply = html_page._reply(_read, data[1:], response)
-    assert (reply.page is None) != (reply.reason is None), f"neither page nor reason: {reply}"
-    if reply.page is not None:
-        _check(reply.page)
+    found = html_page._answer(_read, data[1:], response)
+    assert found, "neither page nor reason"
+    if isinstance(found, NewsPage):
+        _check(found)
     text = data[1:].decode("utf-8", "replace")
     day = moment(text[:120])
     assert day is None or html_page.in_our_time(day) == day

@@ -405,10 +405,6 @@ def with_data(**changed: str) -> Callable[[list[Any]], list[Any]]:
 
 WRONG_FILES: dict[str, tuple[Callable[[list[Any]], list[Any]], str]] = {
     "no candidate": (with_data(id="zz"), r"task 1: annotator 1: no candidate 'zz'$"),
-    "a wrong digit": (
-        lambda tasks: with_data(id=tasks[0]["data"]["id"][:-1] + "z")(tasks),
-        r"task 1: annotator 1: no candidate '.*'; did you mean [0-9a-f]{16}\?",
-    ),
     "another question": (with_data(question="Who?"), r"annotator 1: the task is not as in tasks.json; import that"),
     "twice": (
         lambda tasks: [*tasks, {**tasks[0], "annotations": [{**tasks[0]["annotations"][0], "result": []}]}],

@@ -415,11 +415,10 @@ def test_the_process_opens_no_connection_and_asks_for_no_name(monkeypatch: pytes
         theirs.close()
         assert ours.recv_bytes() == b"ready"
         for name in CALLS:
-            ours.send_bytes(msgspec.json.encode(Response(url=port)))
-            ours.send_bytes(name)
-            said = msgspec.json.decode(ours.recv_bytes(), type=html_page._Reply)
-            assert said.page is not None
-            assert (name, said.page.title) == (name, "pages are read offline")
+            ours.send_bytes(msgspec.msgpack.encode((Response(url=port), name)))
+            said = msgspec.msgpack.decode(ours.recv_bytes(), type=NewsPage | str)
+            assert isinstance(said, NewsPage)
+            assert (name, said.title) == (name, "pages are read offline")
     process.kill()
     process.join()
 

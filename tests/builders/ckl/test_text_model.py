@@ -7,9 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.builders.ckl.back_translation import back_translate
-from temporalwiki.builders.ckl.decontextualization import decontextualize
 from temporalwiki.builders.ckl.question_generation import Passage, are_answered, questions
+from temporalwiki.builders.ckl.rewriting import back_translate, decontextualize
 from temporalwiki.builders.ckl.text_model import no_models
 
 from a_text_model import ScriptedModel, always

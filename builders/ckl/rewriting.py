@@ -1,7 +1,4 @@
-"""Rewrite sentences so that they can be understood without their page: step 2 of CKL's Figure 4 (b).
-
-After Choi et al. 2021.
-"""
+"""Let models rewrite sentences: steps 2 and 3 of CKL's Figure 4 (b)."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from temporalwiki.builders.ckl.question_generation import Passage
 from temporalwiki.builders.ckl.text_model import TextModel
 
 _CONTEXT = 1200  # characters before a sentence that a model reads
-_SENTENCE_TOKENS = 128
+_REWRITTEN_TOKENS, _TRANSLATED_TOKENS = 128, 192
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
@@ -22,11 +19,11 @@ _MONTHS = (
 def decontextualize(passages: Sequence[Passage], model: TextModel) -> list[str | None]:
     """Return each passage's sentence rewritten so that it can be understood without the page, or None.
 
-    An encoder-decoder model reads the format of Choi et al.: title, section (empty),
-    text before, sentence, text after (empty), joined by " [SEP] ". Any other model gets instructions.
+    An encoder-decoder model reads the format of Choi et al. (2021): title, section (empty), text before, sentence,
+    text after (empty), joined by " [SEP] ". Any other model gets instructions.
     """
     prompts = [_prompt(passage, model) for passage in passages]
-    texts = model.answers(prompts, "decontextualisation", _SENTENCE_TOKENS)
+    texts = model.answers(prompts, "decontextualisation", _REWRITTEN_TOKENS)
     return [None if text is None else _sentence(text) for text in texts]
 
 
@@ -53,3 +50,23 @@ def _sentence(text: str) -> str | None:
 def written(day: date) -> str:
     """Return a day as news write it: "April 24, 2023"."""
     return f"{_MONTHS[day.month - 1]} {day.day}, {day.year}"
+
+
+def back_translate(texts: Sequence[str], there: TextModel, back: TextModel, language: str = "en") -> list[str | None]:
+    """Return each text, translated by the model ``there`` and back by the model ``back``; None if that failed.
+
+    So a model cannot recite a text that it has read. Models are translation models of one pair of languages each
+    (Marian), or language models, which get instructions: from English to German, from other languages to English, and
+    back.
+    """
+    own = "English" if language == "en" else f"the language with the ISO 639-1 code {language!r}"
+    foreign = _translate(texts, there, "German" if language == "en" else "English", "translation")
+    returned = iter(_translate([text for text in foreign if text], back, own, "back-translation"))
+    return [next(returned) if text else None for text in foreign]
+
+
+def _translate(texts: Sequence[str], model: TextModel, language: str, what: str) -> list[str | None]:
+    if not model.encoder_decoder:
+        instruction = f"Translate this sentence to {language}. Write the translation only.\nSentence: "
+        texts = [f"{instruction}{text}\nTranslation:" for text in texts]
+    return model.answers(texts, what, _TRANSLATED_TOKENS)
