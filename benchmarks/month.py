@@ -48,7 +48,7 @@ from temporalwiki.builders.world import World
 
 AUTHORS = Path(__file__).parent / "authors_way.py"
 ARTICLES = 6_900_000  # in English Wikipedia
-EXTRACTION = ("wikidata-extract", "wikidata-index", "wikidata-carry")  # the stages from a Wikidata dump to facts
+EXTRACTION = ("wikidata-extract", "wikidata-index", "wikidata-copy")  # the stages from a Wikidata dump to facts
 # Programs that decompress the files named, in pieces of a megabyte, and print how many bytes came out.
 _READ = (
     "import sys\n{imports}\nsize = 0\nfor name in sys.argv[1:]:\n    with {opened} as file:\n"
@@ -369,7 +369,7 @@ def print_authors(one: Size, theirs: Authors, figures: Path | None) -> None:
     rows = [
         row("WikiExtractor, both dumps; wiki-extract", sum(took.cpu for took in theirs.page_text), "wiki-extract"),
         row("difflib; wiki-diff", theirs.page_diff.cpu, "wiki-diff"),
-        row("gensim and search; wikidata-extract, -index, -carry", wikidata, *EXTRACTION),
+        row("gensim and search; wikidata-extract, -index, -copy", wikidata, *EXTRACTION),
         row("comparing the facts; wikidata-diff", theirs.fact_diff.cpu / part, "wikidata-diff"),
         ratio("authors : ours, Wikipedia", theirs.wikipedia, "wiki-extract", "wiki-diff"),
         ratio("authors : ours, Wikidata extraction", wikidata, *EXTRACTION),

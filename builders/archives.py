@@ -34,7 +34,6 @@ from temporalwiki.builders.dataset_folder import (
     warn_of_damage,
     write_split,
 )
-from temporalwiki.builders.incremental import link
 from temporalwiki.builders.manifests import ImportedManifest, Manifest, checked_as, read_manifests
 from temporalwiki.builders.snapshot import Interval
 
@@ -244,7 +243,8 @@ def _keep(before: Manifest, content: dict[str, Any], out: Path, staged: Path) ->
             raise InputError(f"{out}: {damage[0]}; import the files of {config} together with these")
         for split in before.configs[config].splits.values():
             for file in split.files:
-                link(out / file.path, staged / file.path)
+                (staged / file.path).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(out / file.path, staged / file.path)
         content["configs"][config] = before.content["configs"][config]
         content["counts"][config] = before.content["counts"][config]
         content["inputs"] += [one for one in before.content["inputs"] if one.get("config") == config]

@@ -19,20 +19,20 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.base.json_files import FINGERPRINT, write_json
 from temporalwiki.base.terminal import say
-from temporalwiki.builders import checksums, dataset_folder, incremental
+from temporalwiki.builders import checksums, dataset_folder, extracts
 from temporalwiki.builders.finish import Finished, finish
-from temporalwiki.builders.incremental import Base
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, checked_as, read_intervals
 from temporalwiki.builders.measurement import measured
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.sources import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, find_sources
 from temporalwiki.builders.stages import Report, remove, run_stage, total
-from temporalwiki.builders.wikidata import align, cues, entity_types, labels, unchanged_items
+from temporalwiki.builders.wikidata import align, cues, entity_types, labels, revision_index, unchanged_items
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata import fact_diff as wikidata_diff
+from temporalwiki.builders.wikidata.tables import COPIED
 from temporalwiki.builders.wikipedia import extract as wiki_extract
-from temporalwiki.builders.wikipedia import page_props, unchanged_pages
+from temporalwiki.builders.wikipedia import page_props
 from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 
@@ -165,7 +165,7 @@ class _Build:
     def _extract(self) -> _Extracts:
         sources = self.sources
         prev = self._extract_wikipedia("wiki-extract prev", sources.prev)
-        recent = self._extract_wikipedia("wiki-extract recent", sources.recent, prev)
+        recent = self._extract_wikipedia("wiki-extract recent", sources.recent)
         if not self.accept_dates:
             self._check_dates()
         wikidata_prev = self._extract_wikidata("wikidata-extract prev", sources.wikidata_prev)
@@ -181,17 +181,13 @@ class _Build:
             )
         return _Extracts(prev, recent, wikidata_prev, wikidata_recent, self._page_items())
 
-    def _extract_wikipedia(self, name: str, dump: Dump, previous: Path | None = None) -> Path:
-        """Extract a Wikipedia dump and return the folder. Articles of ``previous`` in the same revision are reused."""
+    def _extract_wikipedia(self, name: str, dump: Dump) -> Path:
+        """Extract a Wikipedia dump and return the folder."""
+        folder = self.folders.articles(dump)
         tasks = wiki_extract.plan(dump, self.interval.wiki, self.options.allow_truncated)
-        folder = self._extract_folder(name, self.folders.articles(dump))
-        base = incremental.finished_with(folder, tasks, incremental.base_of(previous) if previous else None)
-        self._read_dump(name, wiki_extract.run, [replace(task, base=base) for task in tasks], folder)
+        self._read_dump(name, wiki_extract.run, tasks, folder)
         if problem := wiki_extract.check(dump, self.reports[name], self.options.allow_truncated):
             self._warn(f"{name}: {problem}")
-        if not incremental.is_finished(folder):
-            unchanged_pages.link_base(folder, base)
-            incremental.finish(folder, tasks, base)
         return folder
 
     def _check_dates(self) -> None:
@@ -228,44 +224,31 @@ class _Build:
             )
 
     def _extract_wikidata(self, name: str, dump: Dump, previous: Path | None = None) -> Path:
-        """Extract a Wikidata dump and return the folder. Items of ``previous`` in the same revision are reused."""
-        folder = self._extract_folder(name, self.folders.facts(dump))
+        """Extract a Wikidata dump and return the folder. Items of ``previous`` in the same revision are not parsed."""
+        folder, copy = self.folders.facts(dump), _copy(name)
         tasks = wikidata_extract.plan(dump, self.interval.wiki, self.interval.language, self.options.allow_truncated)
-        base = incremental.finished_with(folder, tasks, self._wikidata_base(previous) if previous else None)
-        problem = self._read_wikidata(name, dump, tasks, folder, base)
-        if differ := total(self.reports.get(_reuse(name), []), "checked").get("differ"):
-            say(f"{name}: {differ} items differ in the same revision; all are read")
-            base = None
-            problem = self._read_wikidata(name, dump, tasks, folder, base)
-        if not incremental.is_finished(folder):
-            incremental.finish(folder, tasks, base)
-        if problem:
+        if (lost := unchanged_items.lost(folder)) is not None:
+            say(f"{name}: {lost} is missing or has changed; the dump is read again")
+            remove(folder)
+        finished, indexed = unchanged_items.finished(folder), self._indexed(previous)
+        base = indexed if finished is None else finished.base
+        self._read_dump(name, wikidata_extract.run, [replace(task, base=base) for task in tasks], folder)
+        if problem := wikidata_extract.check(dump.files[0], self.reports[name], self.options.allow_truncated):
             self._warn(f"{name}: {problem}")
+        if base is not None:
+            items = total(self.reports[name], "unchanged")["items"]
+            self._stage(copy, unchanged_items.run, unchanged_items.plan(items, base), folder / COPIED)
+        if finished is None:
+            unchanged_items.finish(folder, base)
         return folder
 
-    def _wikidata_base(self, previous: Path) -> Base | None:
-        """Index the revisions of an extract and return it as a base. Return None if it cannot be one."""
-        base = incremental.base_of(previous)
-        if base is None:
+    def _indexed(self, extract: Path | None) -> str | None:
+        """Index the revisions of the earlier extract and return its name. Return None if it has no revisions."""
+        if extract is None:
             return None
         items = self._extracted("wikidata-extract prev", "entities")["items"]
-        tasks = unchanged_items.plan(items, base)
-        self._stage("wikidata-index", unchanged_items.index, tasks, previous / "revisions")
-        # without revisions, no item would be reused, but all of the base's rows would be linked and read
-        return base if total(self.reports["wikidata-index"], "items")["indexed"] else None
-
-    def _read_wikidata(
-        self, name: str, dump: Dump, tasks: list[wikidata_extract.ExtractTask], folder: Path, base: Base | None
-    ) -> str | None:
-        """Read a dump and link its base's files. Return a warning, or None."""
-        self.reports.pop(_reuse(name), None)
-        self.costs.pop(_reuse(name), None)
-        self._read_dump(name, wikidata_extract.run, [replace(task, base=base) for task in tasks], folder)
-        problem = wikidata_extract.check(dump.files[0], self.reports[name], self.options.allow_truncated)
-        if base is not None:
-            items = total(self.reports[name], "entities")["items"]
-            self._stage(_reuse(name), unchanged_items.run, unchanged_items.plan(items, base), folder / "carried")
-        return problem
+        self._stage("wikidata-index", revision_index.run, [items], extract / revision_index.FOLDER)
+        return extract.name if total(self.reports["wikidata-index"], "items")["indexed"] else None
 
     def _page_items(self) -> Path | None:
         """Extract the table of page properties, if there is one, and return the file with its items."""
@@ -276,26 +259,19 @@ class _Build:
         self._stage("page-props", self._checked(page_props.run), [str(table)], folder, [table.stat().st_size])
         return folder / "page_items.parquet"
 
-    def _extract_folder(self, name: str, folder: Path) -> Path:
-        """Return the folder of an extract. An extract that lost a file is deleted first."""
-        if (lost := incremental.lost(folder)) is not None:
-            say(f"{name}: {lost} is missing or has changed; the dump is read again")
-            remove(folder)
-        return folder
-
     def _read_dump(self, name: str, run: Any, tasks: list[Any], folder: Path) -> None:
         """Run the tasks of an extract. Its plan has no paths: the folder's name depends on the files' content."""
         plan = [replace(task, file=Path(task.file).name) for task in tasks]
         tasks = [replace(task, listed=checksums.is_listed(Path(task.file))) for task in tasks]
-        self._stage(name, self._checked(run), tasks, folder, incremental.sizes(tasks), plan)
+        self._stage(name, self._checked(run), tasks, folder, extracts.sizes(tasks), plan)
 
     def _checked(self, run: Any) -> Any:
         """Return ``run`` with a check that its input file did not change since it was hashed."""
         return functools.partial(_run_checked, run=run, hashed=self.hashed)
 
     def _extracted(self, name: str, part: str) -> dict[str, Any]:
-        """Return the counts of an extract, with the base's rows that it reuses."""
-        return total([*self.reports[name], *self.reports.get(_reuse(name), [])], part)
+        """Return the counts of an extract, with the items that were copied."""
+        return total([*self.reports[name], *self.reports.get(_copy(name), [])], part)
 
     # Stages 3 to 5: changed pages, changed facts, and the sentences that state them
 
@@ -524,9 +500,9 @@ def _left_by_caps(finished: Finished) -> str:
     return ", ".join(few)
 
 
-def _reuse(name: str) -> str:
-    """Return the name of the stage that adds the base's rows to an extract."""
-    return name.replace("-extract ", "-carry ")
+def _copy(name: str) -> str:
+    """Return the name of the stage that copies unchanged items to an extract."""
+    return name.replace("-extract ", "-copy ")
 
 
 def _sum(value: Any) -> int:

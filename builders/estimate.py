@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from temporalwiki.builders import checksums, incremental
+from temporalwiki.builders import checksums, extracts
 from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, check_folders
 from temporalwiki.builders.inspection import table
 from temporalwiki.builders.machine import Machine
@@ -107,13 +107,13 @@ def _stages(sources: Sources, work: Path, options: BuildOptions, last: Mapping[s
     known = checksums.known(work / "checksums", hashed)
     sha1 = {file: known[task]["sha1"] for file, task in zip(sources.files, hashed, strict=True) if task in known}
     at = WorkFolder(work, sources, options, sha1)
-    tasks: dict[str, Sequence[incremental.Task]] = {
+    tasks: dict[str, Sequence[extracts.DumpTask]] = {
         "wiki-extract prev": wiki_extract.plan(sources.prev, wiki, truncated),
         "wiki-extract recent": wiki_extract.plan(sources.recent, wiki, truncated),
         "wikidata-extract prev": wikidata_extract.plan(sources.wikidata_prev, wiki, language, truncated),
         "wikidata-extract recent": wikidata_extract.plan(sources.wikidata_recent, wiki, language, truncated),
     }
-    mb = {name: sum(incremental.sizes(of)) / 1e6 for name, of in tasks.items()}
+    mb = {name: sum(extracts.sizes(of)) / 1e6 for name, of in tasks.items()}
     text, facts = "wiki-extract recent", "wikidata-extract recent"  # the stages whose dumps decide other stages' costs
     whole = 1.0 if "wikipedia" in options.include else min(1.0, UNCHANGED_PAGES / _ARTICLES / mb[text])
 

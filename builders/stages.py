@@ -130,7 +130,7 @@ def _prepare(name: str, folder: Path, key: str, tasks: int, machine: Machine) ->
     if not (folder / SLURM_JOBS).exists():  # running jobs own the unfinished files
         sweep(folder, ".*.part")
     for rank in range(tasks):
-        marker = folder / "executor" / "completions" / f"{rank:05d}"
+        marker = _marker(folder, rank)
         if marker.exists() and (lost := _lost(folder, rank)) is not None:
             say(f"{name}: {folder / lost} is missing or has changed; its task runs again")
             marker.unlink()
@@ -174,6 +174,11 @@ def _report(rank: int) -> str:
     return f"reports/{rank:05d}.json"
 
 
+def _marker(folder: Path, rank: int) -> Path:
+    """Return the file with which datatrove marks a finished task."""
+    return folder / "executor" / "completions" / f"{rank:05d}"
+
+
 def _lost(folder: Path, rank: int) -> str | None:
     """Return the first missing or changed file of a finished task, or None. The report itself is checked first."""
     try:
@@ -181,6 +186,20 @@ def _lost(folder: Path, rank: int) -> str | None:
     except InputError:
         return _report(rank)
     return first_lost(folder, files)
+
+
+def lost(folder: Path) -> Path | None:
+    """Return the first file of a finished stage that is missing or has changed, or None."""
+    try:
+        tasks = read_json(folder / "stage.json", _Plan).tasks
+    except InputError:
+        return folder / "stage.json"
+    for rank in range(tasks):
+        if not (marker := _marker(folder, rank)).exists():
+            return marker
+        if (name := _lost(folder, rank)) is not None:
+            return folder / name
+    return None
 
 
 def checksums_in(folder: Path, files: Iterable[Path]) -> dict[str, str]:

@@ -1,17 +1,15 @@
 """Stage wikidata-extract: read a Wikidata JSON dump and write its items, facts and properties to Parquet.
 
-An extract can build on the extract of an earlier dump, its *base*. An item that the base has in the same revision is
-not parsed: stage wikidata-carry (module ``unchanged_items``) links the base's files into this extract. The base may
-have a base of its own, so every file of an extract has a *generation*: 0 where the whole dump was read, and one more
-for each extract that builds on another.
+An item that the extract of an earlier dump, the *base*, has in the same revision is not parsed: stage wikidata-copy
+(module ``unchanged_items``) copies its rows.
 """
 
 from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -21,32 +19,21 @@ import numpy as np
 import pyarrow as pa
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.json_files import fingerprint
-from temporalwiki.builders.incremental import Task
+from temporalwiki.builders.extracts import DumpTask
 from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.streams import compression, pieces, split
 from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, NotAnEntity, Statement
 from temporalwiki.builders.wikidata.revision_index import RevisionIndex
-from temporalwiki.builders.wikidata.tables import (
-    BUCKETS,
-    PLAIN,
-    PROPERTIES,
-    UNCHANGED,
-    BucketWriter,
-    Integers,
-    Mask,
-)
+from temporalwiki.builders.wikidata.tables import PROPERTIES, BucketWriter, Integers
 from temporalwiki.builders.wikipedia.titles import title_hash
 
-VERSION = 11
+VERSION = 12
 RANGE = 192 << 20  # compressed bytes a task: about 140,000 items and a million statements
 MAX_LINE = 128 << 20
 INSTANCE_OF = 31
-CHECKED = 1000  # one in so many unchanged items is parsed all the same, and compared with the base
-_UNCHANGED_GROUP_ROWS = 20_000
-_MAX_UNCHANGED = 1_200_000  # unchanged items held in memory
+_MAX_UNCHANGED = 50_000  # unchanged items that are written together
 _MAX_VALUES = 250_000  # Python objects held in memory, enough for about 28,000 rows
 _MAX_LINE_BYTES = 256 << 20  # of the lines whose rows are held
 
@@ -55,21 +42,16 @@ _MAX_LINE_BYTES = 256 << 20  # of the lines whose rows are held
 ITEM_START = re.compile(rb'\s*\{"type":"item","id":"Q([1-9][0-9]{0,17})",')
 ITEM_END = re.compile(rb',"lastrevid":([1-9][0-9]{0,17}),"modified":"[^"\\]*"\},?\s*\Z')
 ITEM_END_LENGTH = 100
-# A stricter form for a first look at many lines: the end of one line and the start of the next.
-_STRICT_START = re.compile(rb'\{"type":"item","id":"Q([1-9][0-9]{0,17})",')
-_LINE_BREAK = re.compile(
-    rb',"lastrevid":([1-9][0-9]{0,17}),"modified":"[0-9T:Z-]{0,20}"\},\n(?:%b|)' % _STRICT_START.pattern
-)
-_BEFORE_BREAK, _AFTER_BREAK = 67, 43  # the most bytes of a match before the end of the line, and from there on
 
 
 @dataclass(frozen=True)
-class ExtractTask(Task):
+class ExtractTask(DumpTask):
     """A range of a Wikidata dump."""
 
     wiki: str
     language: str
     allow_truncated: bool
+    base: str | None = field(default=None, kw_only=True)  # the folder of an extract next to this one
 
 
 def plan(dump: Dump, wiki: str, language: str, allow_truncated: bool) -> list[ExtractTask]:
@@ -146,54 +128,45 @@ def run(task: ExtractTask, folder: Path) -> Report:
     line of the dump may be cut if the task allows it.
     """
     reader = EntityReader(task.wiki, task.language)
-    base = _UnchangedFilter(folder.parent / task.base.name, reader) if task.base is not None else None
-    json_bytes = 0
-    record = (task.generation << 52) + (task.index << 36)  # unique over all generations of an extract
+    base = RevisionIndex(folder.parent / task.base) if task.base is not None else None
+    json_bytes = kept = 0
+    record = task.index << 36
     name = f"{task.index:05d}"
     with (
         BucketWriter(folder, "facts", name) as facts,
         BucketWriter(folder, "entities", name) as entities,
-        ParquetWriter(
-            folder / f"kept-{name}.parquet", UNCHANGED, rows=_UNCHANGED_GROUP_ROWS, plain=PLAIN["kept"]
-        ) as unchanged_file,
+        BucketWriter(folder, "unchanged", name) as unchanged,
         ParquetWriter(folder / f"properties-{name}.parquet", PROPERTIES) as properties_file,
     ):
-        rows, unchanged = _RowBuffer(facts, entities), _UnchangedBuffer(unchanged_file)
+        rows, items = _RowBuffer(facts, entities), array("q")
         parser = _LineParser(task, reader, rows, properties_file)
         for place, data, start, end in line_blocks(task):
             json_bytes += end - start
-            offset = place - start
-            while start < end:
-                in_list = parser.in_list()
-                if base is not None and in_list:
-                    to_parse = base.changed_lines(data, start, end, unchanged)
+            bounds = list(_line_bounds(data, start, end))
+            known = _unchanged(data, bounds, base) if base is not None else [0] * len(bounds)
+            for (line_start, line_end), item in zip(bounds, known, strict=True):
+                if item and parser.in_list():
+                    items.append(item)
                 else:
-                    to_parse = _line_bounds(data, start, end)
-                start = end
-                for line_start, line_end in to_parse:
-                    parser.parse(data[line_start:line_end].strip(), offset + line_start, record)
+                    parser.parse(data[line_start:line_end].strip(), place - start + line_start, record)
                     record += 1
-                    if parser.in_list() != in_list:  # from here on, other lines need parsing
-                        start = line_end + 1
-                        break
-            if len(unchanged.items) + len(unchanged.digests) >= _MAX_UNCHANGED:
-                unchanged.write()
+            if len(items) >= _MAX_UNCHANGED:
+                kept += _write_unchanged(unchanged, items)
+        kept += _write_unchanged(unchanged, items)
         rows.write()
-        unchanged.write()
-    wrote = [*facts.wrote, *entities.wrote]
-    for file in (unchanged_file, properties_file):
-        if file.rows_written:
-            wrote.append(file.path)
-        else:
-            file.path.unlink()
+    wrote = [*facts.wrote, *entities.wrote, *unchanged.wrote]
+    if properties_file.rows_written:
+        wrote.append(properties_file.path)
+    else:
+        properties_file.path.unlink()
     parser.finish()
     counts = parser.counts
     return {
-        "entities": {**counts, "items": counts["items"] + unchanged.count, "dropped": parser.dropped},
+        "entities": {**counts, "items": counts["items"] + kept, "dropped": parser.dropped},
         "statements": {**rows.statements, "dropped": rows.dropped},
         "bytes": {"json": json_bytes},
         "newest": parser.newest,
-        "kept": {"items": unchanged.count},  # stage wikidata-carry reports their statements
+        "unchanged": {"items": kept},  # stage wikidata-copy reports their statements
         # the closing ] can be in any range, so only all reports together show whether the dump has it
         "closed": {
             "files": int(parser.closed),
@@ -295,109 +268,23 @@ class _LineParser:
             self.dropped["cut_line"] = 1
 
 
-class _UnchangedFilter:
-    """Finds the lines of a dump whose items the base does not have in the same revision."""
-
-    def __init__(self, base: Path, reader: EntityReader) -> None:
-        self._revisions = RevisionIndex(base / "revisions", _may_be_checked)
-        self._reader = reader
-
-    def changed_lines(
-        self, data: bytes, start: int, end: int, unchanged: _UnchangedBuffer
-    ) -> Iterator[tuple[int, int]]:
-        """Yield the start and end of each line in ``data[start:end]`` that must be parsed.
-
-        The items of the other lines are added to ``unchanged``. All line breaks of a block are searched together:
-        looking at one line after the other takes longer, because whole lines do not fit into a processor's cache.
-        """
-        cached, add = self._revisions.cached.get, unchanged.items.append
-        first = _STRICT_START.match(data, start, end)
-        number = int(first[1]) if first is not None else 0
-        for stop, (revision, following) in _line_breaks(data, start, end):
-            known = cached(number) if revision else None
-            if known is None:
-                if not self._is_unchanged(data, start, stop, unchanged):
-                    yield start, stop
-            elif known == int(revision):
-                add(number)
-            else:
-                yield start, stop
-            number, start = int(following or 0), stop + 1
-
-    def _is_unchanged(self, data: bytes, start: int, end: int, unchanged: _UnchangedBuffer) -> bool:
-        """Return whether the base has the item of a line in the same revision, and note it if so.
-
-        A checked item is parsed for its digest.
-        """
+def _unchanged(data: bytes, bounds: Sequence[tuple[int, int]], base: RevisionIndex) -> list[int]:
+    """Return for each line the number of its item if the base has it in the same revision, else 0."""
+    items, revisions = np.zeros(len(bounds), np.int64), np.zeros(len(bounds), np.int64)
+    for at, (start, end) in enumerate(bounds):
         tail = ITEM_END.search(data, max(start, end - ITEM_END_LENGTH), end)
-        if tail is None or (head := ITEM_START.match(data, start, end)) is None:
-            return False
-        number = int(head[1])
-        if self._revisions.of(number) != int(tail[1]):
-            return False
-        if not is_checked(number):
-            unchanged.items.append(number)
-            return True
-        try:
-            entity = self._reader.read(data[start:end].strip().removesuffix(b","))
-        except (NotAnEntity, msgspec.DecodeError):
-            return False
-        unchanged.digests.append((number, digest(entity)))
-        return True
-
-
-def _line_breaks(data: bytes, start: int, end: int) -> Iterable[tuple[int, tuple[bytes, bytes]]]:
-    """Return the end of each line, with the revision of its item and the number of the next line's item.
-
-    Both are empty for lines that do not have the strict form.
-    """
-    find, stops, at = data.find, [], start
-    while at < end and (stop := find(b"\n", at)) - at >= _BEFORE_BREAK:
-        stops.append(stop)
-        at = stop + 1
-    if at == end:  # all lines are long enough that the matches of two line ends cannot overlap
-        found = _LINE_BREAK.findall(b"".join([data[stop - _BEFORE_BREAK : stop + _AFTER_BREAK] for stop in stops]))
-        if len(found) == len(stops):
-            return zip(stops, found, strict=True)
-    return ((stop, (b"", b"")) for _, stop in _line_bounds(data, start, end))
-
-
-class _UnchangedBuffer:
-    """Collects unchanged items and writes them to a file of UNCHANGED."""
-
-    def __init__(self, file: ParquetWriter) -> None:
-        self._file = file
-        self.count = 0
-        self.items = array("q")
-        self.digests: list[tuple[int, str]] = []  # of checked items, which are not in ``items``
-
-    def write(self) -> None:
-        """Write the items that are held, sorted by bucket."""
-        numbers = np.concatenate([np.array(self.items), _int64([number for number, _ in self.digests])])
-        digests = pa.array((digest for _, digest in self.digests), pa.string())
-        buckets = (numbers % BUCKETS).astype(np.int32)
-        found = pa.table(
-            [buckets, numbers, pa.concat_arrays([pa.nulls(len(self.items), pa.string()), digests])], schema=UNCHANGED
-        )
-        self._file.write_table(found.take(pa.array(np.argsort(buckets.astype(np.uint8), kind="stable"))))
-        self.count += len(numbers)
-        self.items, self.digests = array("q"), []
-
-
-def is_checked(number: int) -> bool:
-    """Return whether an item is one of the few, the same in every dump, whose content is compared with the base."""
-    return (number * 0x9E3779B1 >> 8) % CHECKED == 0
-
-
-def _may_be_checked(numbers: Integers) -> Mask:
-    """Return which items ``is_checked`` can be true for; numbers too large for 64-bit arithmetic are included."""
-    found: Mask = ((numbers * 0x9E3779B1 >> 8) % CHECKED == 0) | (numbers >= 1 << 31)
+        if tail is not None and (head := ITEM_START.match(data, start, end)) is not None:
+            items[at], revisions[at] = int(head[1]), int(tail[1])
+    found: list[int] = np.where(base.has(items, revisions), items, 0).tolist()
     return found
 
 
-def digest(entity: Entity) -> str:
-    """Return a short hash of all that an extract holds of an item."""
-    return fingerprint(entity.label, entity.aliases, entity.title, entity.dropped, entity.statements)
+def _write_unchanged(file: BucketWriter, items: array[int]) -> int:
+    """Write and forget the items; return how many there were."""
+    count = len(items)
+    file.add(np.array(items, np.int64))
+    del items[:]
+    return count
 
 
 class _RowBuffer:
@@ -427,7 +314,6 @@ class _RowBuffer:
             record,
             len(statements),
             entity.dropped,
-            digest(entity) if is_checked(number) else None,
         )
         self._fact_values.extend(chain.from_iterable(statements))
         self._line_bytes += size
@@ -436,9 +322,7 @@ class _RowBuffer:
 
     def write(self) -> None:
         """Pass the rows that are held to the writers."""
-        items, revisions, labels, aliases, titles, records, lengths, reasons, digests = _columns(
-            self._entity_values, 9
-        )
+        items, revisions, labels, aliases, titles, records, lengths, reasons = _columns(self._entity_values, 8)
         relation, target, is_best, *others = _columns(self._fact_values, len(Statement._fields))
         self._clear()
         numbers, seen, counts = _int64(items), _int64(records), _int64(lengths)
@@ -467,7 +351,6 @@ class _RowBuffer:
             facts=facts,
             not_best_rank=counts - facts,
             **dropped,
-            digest=digests,
         )
         self._facts.add(
             numbers[owners],

@@ -17,6 +17,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from temporalwiki.builders.measurement import give_back_memory
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
@@ -104,6 +105,7 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
     return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(ranges)]
 
 
+_ENTITY = ("s", "lastrevid", "title", "seen")
 _STATEMENT = ("s", "p", "o", "best", "end_day")
 _DETAILED = ("s", "p", "o", "best", "statement_id", "start_day", "end_day", "point_day")
 _MAX_PENDING = 100_000  # rows that are inserted into DuckDB together
@@ -303,21 +305,18 @@ class _BothDumps:
 
     def __init__(self, task: DiffTask) -> None:
         self._task = task
-        self._changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
-        none = ENTITIES.empty_table().select(buckets.ENTITY)
-        records = {side: [none] for side in ("prev", "recent")}
-        titled = {side: [none] for side in ("prev", "recent")}
-        for side, rows, mask in self._read("entities", buckets.ENTITY):
-            with_title = rows.filter(pa.array(mask & rows["title"].is_valid().to_numpy()))
-            if side != "both":
-                numbers = rows.select(["s", "lastrevid", "seen"])
-                records[side].append(numbers if mask.all() else numbers.filter(pa.array(mask)))
-            titled["recent" if side == "both" else side].append(with_title)
-        self._newest = {side: item_versions.newest(tables) for side, tables in records.items()}
+        self._newest: dict[str, item_versions.NewestRecords] = {}
+        titled: dict[str, pa.Table] = {}
+        for side in ("prev", "recent"):
+            numbers, with_title = [], [ENTITIES.empty_table().select(_ENTITY)]
+            for rows in self._read(side, "entities", _ENTITY):
+                numbers.append(rows.select(["s", "lastrevid", "seen"]))
+                with_title.append(rows.filter(pc.is_valid(rows["title"])))
+            self._newest[side], titled[side] = item_versions.newest(numbers), pa.concat_tables(with_title)
         self.repeated = sum(len(newest.repeated) for newest in self._newest.values())
         prev, recent = item_versions.touched(self._newest["prev"], self._newest["recent"])
         self.touched = {"prev": prev, "recent": recent}
-        before, now = pa.concat_tables(titled["prev"]), pa.concat_tables(titled["recent"])
+        before, now = titled["prev"], titled["recent"]
         self.titles = {  # articles of prev matter only for subjects whose facts can be gone
             "prev": before.filter(pa.array(prev.contain(before))),
             "recent": now.filter(pa.array(self._newest["recent"].not_outdated(now))),
@@ -331,37 +330,18 @@ class _BothDumps:
         """
         columns = (*_STATEMENT, "seen") if self.repeated else _STATEMENT
         extra = buckets.ExtraColumns([name for name in _DETAILED if name not in _STATEMENT], with_details)
-        for side, rows, mask in self._read("facts", columns, extra):
-            if side == "both":
-                yield "same", rows, mask
-                continue
-            touched = self.touched[side].contain(rows)
-            yield side, rows, mask & touched
-            if side == "recent":
-                yield "same", rows, mask & ~touched & self._newest[side].not_outdated(rows)
+        for side, touched in self.touched.items():
+            for rows in self._read(side, "facts", columns, extra):
+                of_touched = touched.contain(rows)
+                yield side, rows, of_touched
+                if side == "recent":
+                    yield "same", rows, ~of_touched & self._newest[side].not_outdated(rows)
 
     def _read(
-        self, table: str, columns: Sequence[str], extra: buckets.ExtraColumns | None = None
-    ) -> Iterator[tuple[str, pa.Table, Mask]]:
-        """Yield ("prev", "recent" or "both", rows, which of the rows that side has).
-
-        Rows of "both" are known to be the same without a look at their revisions.
-        """
-        task, changes = self._task, self._changes
-        if changes is None:
-            for side in ("prev", "recent"):
-                folder = Path(getattr(task, side))
-                for rows in buckets.read(folder, table, task.first, task.end, columns, extra):
-                    yield side, rows, np.ones(rows.num_rows, bool)
-            return
-        for rows in changes.own_entities if table == "entities" else changes.read_own(table, columns, extra):
-            yield "recent", rows, np.ones(rows.num_rows, bool)
-        for rows in changes.read_prev(table, columns, extra):
-            touched = buckets.subject_in(rows, changes.touched)
-            yield "both", rows, ~touched
-            changed = rows.filter(pa.array(touched))
-            yield "prev", changed, np.ones(changed.num_rows, bool)
-            yield "recent", changed, ~buckets.subject_in(changed, changes.superseded)
+        self, side: str, table: str, columns: Sequence[str], extra: buckets.ExtraColumns | None = None
+    ) -> Iterator[pa.Table]:
+        task = self._task
+        return buckets.read(Path(getattr(task, side)), table, task.first, task.end, columns, extra)
 
 
 def _read_statements(

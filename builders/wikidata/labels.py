@@ -75,16 +75,11 @@ def run(task: LabelsTask, folder: Path) -> Report:
     """
     path = folder / f"labels-{task.first:02d}-{task.end:02d}.arrow"
     with whole_file(path) as part, pa.ipc.new_file(part, LABELS) as out:
-        changes = buckets.changes(Path(task.prev), Path(task.recent), task.first, task.end)
         recent = _newest(buckets.read(Path(task.recent), "entities", task.first, task.end, _COLUMNS))
         _write(out, recent, in_recent=True)
         recent_ids, recent_labels = recent["id"].to_numpy(), recent["label"]
         del recent
-        if changes is None:
-            prev = _newest(buckets.read(Path(task.prev), "entities", task.first, task.end, _COLUMNS))
-        else:  # all other items are the same in recent
-            found = changes.read_prev("entities", _COLUMNS)
-            prev = _newest(rows.filter(pa.array(buckets.subject_in(rows, changes.touched))) for rows in found)
+        prev = _newest(buckets.read(Path(task.prev), "entities", task.first, task.end, _COLUMNS))
         prev_ids = prev["id"].to_numpy()
         in_recent = np.isin(prev_ids, recent_ids, assume_unique=True)
         gone = prev.filter(pa.array(~in_recent))

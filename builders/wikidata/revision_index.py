@@ -1,73 +1,61 @@
-"""An index of the revision of every item in an extract, for many look-ups one after another with little memory.
-
-A file covers some buckets and holds pairs of 64-bit integers, (item, revision), sorted by item. A dump lists its items
-in roughly ascending order, so the block of a file that was used last can usually answer the next look-up.
-"""
+"""Which items an extract has in which revision: two files of integers, sorted by bucket and then by item."""
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 
 from temporalwiki.base.files import whole_file
-from temporalwiki.builders.wikidata.tables import Integers, Mask
+from temporalwiki.builders.stages import Report
+from temporalwiki.builders.wikidata import buckets
+from temporalwiki.builders.wikidata.tables import BUCKETS, ENTITIES, Integers, Mask, bucket_ranges, integers
 
-_BLOCK = 1024  # pairs that are read together
-_PAIR = 16  # bytes
+FOLDER = "revisions"  # in an extract's folder
+_AT_ONCE = 2_000_000  # items held in memory
+_KEYS, _REVISIONS = "items.bin", "revisions.bin"
 
 
-def write(folder: Path, first: int, end: int, items: Integers, revisions: Integers) -> Path:
-    """Write the file of buckets [first, end) and return its path; ``items`` must ascend."""
-    pairs = np.empty((len(items), 2), "<i8")
-    pairs[:, 0], pairs[:, 1] = items, revisions
-    path = folder / f"revisions-{first:02d}-{end:02d}.bin"
-    with whole_file(path) as part:
-        part.write_bytes(pairs.tobytes())
-    return path
+def run(items: int, folder: Path) -> Report:
+    """Write the index of an extract of so many items to ``folder``, which must be FOLDER in the extract.
+
+    An item without a revision is left out, and so is one with several records: nobody could tell which of its rows
+    count. The report has the number of items in the index.
+    """
+    columns, indexed = ("s", "lastrevid"), 0
+    paths = [folder / _KEYS, folder / _REVISIONS]
+    with (
+        whole_file(paths[0]) as keys_part,
+        whole_file(paths[1]) as revisions_part,
+        keys_part.open("wb") as keys_file,
+        revisions_part.open("wb") as revisions_file,
+    ):
+        for first, end in bucket_ranges(max(1, min(BUCKETS, items // _AT_ONCE))):
+            found = buckets.read(folder.parent, "entities", first, end, columns)
+            table = pa.concat_tables([ENTITIES.empty_table().select(columns), *found])
+            keys, at, times = np.unique(_keys(integers(table, "s")), return_index=True, return_counts=True)
+            revisions = integers(table, "lastrevid")[at]
+            wanted = (times == 1) & (revisions > 0)
+            keys_file.write(keys[wanted].astype("<i8").tobytes())
+            revisions_file.write(revisions[wanted].astype("<i8").tobytes())
+            indexed += int(wanted.sum())
+    return {"items": {"indexed": indexed}, "wrote": paths}
 
 
 class RevisionIndex:
-    """Looks up revisions in the index files of a folder, which together cover every bucket once.
+    """The index of an extract, which is not empty."""
 
-    ``cached`` maps items to their revisions: those in the blocks that were read last, except the items for which
-    ``uncached`` is true. Callers may look there first, which is faster than calling ``of``.
-    """
+    def __init__(self, extract: Path) -> None:
+        self._keys, self._revisions = (np.memmap(extract / FOLDER / name, "<i8", "r") for name in (_KEYS, _REVISIONS))
 
-    def __init__(self, folder: Path, uncached: Callable[[Integers], Mask]) -> None:
-        self._paths = sorted(folder.glob("revisions-*.bin"))
-        self._first_items = [_first_items(path) for path in self._paths]
-        self._uncached = uncached
-        self._blocks: dict[tuple[int, int], Integers] = {}
-        self.cached: dict[int, int] = {}
-        bounds = [path.stem.split("-")[1:] for path in self._paths]
-        self._file_of_bucket = [at for at, (first, end) in enumerate(bounds) for _ in range(int(first), int(end))]
-
-    def of(self, item: int) -> int:
-        """Return the revision of an item, or 0 if it is unknown."""
-        file = self._file_of_bucket[item % len(self._file_of_bucket)]
-        number = bisect.bisect_right(self._first_items[file], item) - 1
-        if number < 0:
-            return 0
-        block = self._blocks.get((file, number))
-        if block is None:
-            if len(self._blocks) >= 2 * len(self._paths):
-                self._blocks.clear()
-                self.cached.clear()
-            offset = number * _BLOCK * _PAIR
-            block = np.fromfile(self._paths[file], "<i8", 2 * _BLOCK, offset=offset).reshape(-1, 2)
-            self._blocks[file, number] = block
-            items, revisions = block[~self._uncached(block[:, 0])].T.tolist()
-            self.cached.update(zip(items, revisions, strict=True))
-        row = int(np.searchsorted(block[:, 0], item))
-        return int(block[row, 1]) if row < len(block) and block[row, 0] == item else 0
+    def has(self, items: Integers, revisions: Integers) -> Mask:
+        """Return for each item whether the extract has it in this revision."""
+        at, found = buckets.find(self._keys, _keys(items))
+        same: Mask = self._revisions[at] == revisions
+        return found & same
 
 
-def _first_items(path: Path) -> list[int]:
-    """Return the first item of every block of a file."""
-    if not path.stat().st_size:
-        return []
-    items: list[int] = np.memmap(path, "<i8", "r")[:: 2 * _BLOCK].tolist()
-    return items
+def _keys(items: Integers) -> Integers:
+    """Return numbers that ascend by bucket and then by item; an item has at most 18 digits."""
+    return (items % BUCKETS << 54) | items // BUCKETS

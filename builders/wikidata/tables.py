@@ -24,6 +24,7 @@ from temporalwiki.builders.wikidata.entities import DROPPED
 from temporalwiki.builders.wikipedia.titles import HASH
 
 BUCKETS = 64  # the same for every dump, so that two extracts can be compared bucket by bucket
+COPIED = "copied"  # in an extract's folder: the rows that stage wikidata-copy took from last month's extract
 FILE_BUCKETS = 8  # buckets in a file: to open a file means to read the metadata of all its row groups
 SINGLE_FILE_ROWS = 150_000  # a task with fewer rows, as when most items are unchanged, writes one file
 GROUP_ROWS = 2000  # small buckets share a row group of at most this size; smaller ones cost more than they save
@@ -61,7 +62,6 @@ ENTITIES = pa.schema(
         "facts": pa.int32(),  # rows of best rank in FACTS
         "not_best_rank": pa.int32(),  # its other rows in FACTS
         **{reason: pa.int32() for reason in DROPPED},  # statements that are not in FACTS
-        "digest": pa.string(),  # only for the few items whose digest is compared with the next dump's
     }
 )
 PROPERTIES = pa.schema(
@@ -73,15 +73,15 @@ PROPERTIES = pa.schema(
         "seen": pa.int64(),
     }
 )
-# Items that were not read from the dump because the base has them in the same revision, in files "kept-*.parquet".
-# An item with a digest was parsed all the same, to check that the base has the same content.
-UNCHANGED = pa.schema({"bucket": pa.int32(), "s": pa.int64(), "digest": pa.string()})
+# Items that were not parsed because last month's extract has them in the same revision, once for each line.
+UNCHANGED = pa.schema({"bucket": pa.int32(), "s": pa.int64()})
 # Columns that nobody filters by and whose values hardly repeat: they get no dictionary and no statistics.
 PLAIN = {
     "facts": ("s", "o", "statement_id", "seen"),
     "entities": ("s", "lastrevid", "label", "aliases", "title", "class", "seen"),
-    "kept": ("s",),
+    "unchanged": ("s",),
 }
+_SCHEMAS = {"facts": FACTS, "entities": ENTITIES, "unchanged": UNCHANGED}
 # Plain columns that are stored as differences and not compressed with zstd: "s", "lastrevid" and "seen" ascend, and
 # with "o", zstd takes more time than its saving is worth.
 _DELTAS = ("s", "o", "lastrevid", "seen")
@@ -104,13 +104,12 @@ def integers(table: pa.Table, column: str) -> Integers:
 
 
 def files(folder: Path, table: str, first: int = 0, end: int = BUCKETS) -> list[Path]:
-    """Return the Parquet files of a table of an extract: its own first, then those linked from its base.
+    """Return the Parquet files of a table of an extract: first what was parsed, then what was copied.
 
-    For ``facts`` and ``entities``, only the files that can have rows of buckets [first, end) are returned. No file is
-    empty. Linked files can hold rows that no longer count: ``buckets.read`` leaves these rows out.
+    For tables with buckets, only the files that can have rows of buckets [first, end) are returned. No file is empty.
     """
     found: list[Path] = []
-    for place in (folder, folder / "carried"):
+    for place in (folder, folder / COPIED):
         listed = os.listdir(place) if place.is_dir() else []  # noqa: PTH208 - Path objects are slow for thousands
         names = sorted(name for name in listed if name.startswith(f"{table}-") and name.endswith(".parquet"))
         if end - first < BUCKETS:
@@ -144,7 +143,7 @@ def _can_have_buckets(name: str, first: int, end: int) -> bool:
 
 
 class BucketWriter:
-    """Writes rows of ``facts`` or ``entities`` into Parquet files, sorted by bucket.
+    """Writes rows of a table into Parquet files, sorted by bucket.
 
     Small buckets share a row group, because each row group takes time to write and to read. Rows that are marked
     ``untitled`` get row groups of their own. Within a bucket, rows keep their order. No empty file is written.
@@ -152,7 +151,7 @@ class BucketWriter:
 
     def __init__(self, folder: Path, table: str, name: str) -> None:
         self._stem, self._plain = folder / f"{table}-{name}", PLAIN[table]
-        self.schema = {"facts": FACTS, "entities": ENTITIES}[table]
+        self.schema = _SCHEMAS[table]
         self._files: dict[str, ParquetWriter] = {}
         self._single_file = False
         self._open = contextlib.ExitStack()

@@ -3,35 +3,30 @@
 Each task writes two Parquet tables, and the tables of titles that module ``titles`` searches. Table ``articles`` has
 the pages of namespace 0 that are not redirects, with their wikitext. Table ``pages`` has all pages: it tells a new
 article from one that was a redirect or in another namespace before.
-
-An article that the extract of an earlier dump, the *base*, has in the same revision is written without its text: see
-module ``unchanged_pages``.
 """
 
 from __future__ import annotations
 
-import glob
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.incremental import Task
+from temporalwiki.builders.extracts import DumpTask
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.snapshot import Dump
-from temporalwiki.builders.sql import database
 from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.streams import split
 from temporalwiki.builders.wikipedia.titles import TitleWriter
-from temporalwiki.builders.wikipedia.unchanged_pages import BaseArticles, KnownArticle
-from temporalwiki.builders.wikipedia.xml_dump import UNCHANGED, DumpCounts, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, read_header, read_pages
 
-VERSION = 6  # a new version makes the extracts of earlier builds stale
+VERSION = 7  # a new version makes the extracts of earlier builds stale
 RANGE = 64 << 20  # compressed bytes a task, if the file can be cut
 
 ARTICLES = pa.schema(
@@ -43,8 +38,7 @@ ARTICLES = pa.schema(
         "timestamp": pa.timestamp("s", "UTC"),
         "title": pa.string(),
         "size": pa.int32(),  # bytes of the escaped wikitext
-        "packed": pa.binary(),  # the escaped wikitext, compressed by ``pack``; null if only the base has it
-        "generation": pa.int8(),  # of the extract that read the text
+        "packed": pa.binary(),  # the escaped wikitext, compressed by ``pack``
     }
 )
 _PLAIN = ("sha1", "timestamp", "title", "size", "packed")  # their values hardly repeat
@@ -54,7 +48,7 @@ PAGES = pa.schema({"page_id": pa.int64(), "namespace": pa.int32(), "redirect": p
 
 
 @dataclass(frozen=True)
-class ExtractTask(Task):
+class ExtractTask(DumpTask):
     """A range of a Wikipedia dump."""
 
     cut: str | None
@@ -84,26 +78,15 @@ def run(task: ExtractTask, folder: Path) -> Report:
     path = Path(task.file)
     header = read_header(path)
     counts = DumpCounts()
-    base = BaseArticles(folder.parent / task.base.name) if task.base is not None else None
-    known: KnownArticle | None = None
-
-    def size_in_base(page_id: int, revision_id: int) -> int | None:
-        nonlocal known
-        assert base is not None
-        known = base.find(page_id, revision_id)
-        return known[1] if known is not None else None
-
-    kinds, unchanged, read = {"articles": 0, "redirects": 0, "other_namespaces": 0}, 0, 0
-    known_size = size_in_base if base is not None else None
+    kinds = {"articles": 0, "redirects": 0, "other_namespaces": 0}
     last_id, in_order, newest = -1, True, None
     with (
         _article_writer(folder / f"articles-{task.index:05d}.parquet") as articles,
         ParquetWriter(folder / f"pages-{task.index:05d}.parquet", PAGES) as pages,
         TitleWriter(folder, task.index) as titles,
     ):
-        for page in read_pages(
-            path, header, counts, task.start, task.end, task.cut, task.allow_truncated, known_size, task.listed
-        ):
+        ranged = task.start, task.end, task.cut, task.allow_truncated
+        for page in read_pages(path, header, counts, *ranged, listed=task.listed):
             page_id, namespace, title, redirect, revision_id, parent_id, timestamp, escaped, missing = page
             in_order, last_id = in_order and page_id > last_id, page_id
             pages.write((page_id, namespace, redirect, revision_id))
@@ -115,27 +98,20 @@ def run(task: ExtractTask, folder: Path) -> Report:
             title_hash = titles.add(title)
             if redirect:
                 kinds["redirects"] += 1
-            elif missing == UNCHANGED:
-                assert known is not None
-                unchanged += 1
-                _, size, sha1, generation = known
-                articles.write((page_id, revision_id, parent_id, sha1, timestamp, title, size, None, generation))
-                titles.add_article(title_hash, page_id)
             elif escaped is None:
                 counts.drop(missing or "no_text")
             else:
-                read += 1
+                kinds["articles"] += 1
                 sha1 = hashlib.sha1(escaped, usedforsecurity=False).digest()
                 packed, size = pack(escaped), len(escaped)
-                row = page_id, revision_id, parent_id, sha1, timestamp, title, size, packed, task.generation
+                row = page_id, revision_id, parent_id, sha1, timestamp, title, size, packed
                 articles.write(row, size=len(packed))
                 titles.add_article(title_hash, page_id)
-    kinds["articles"] = unchanged + read
     if kinds["articles"] == 0 and counts.dropped.get("no_text", 0) > 0:
         raise InputError(f"{path}: no article in it holds text: is it a stub dump? Take pages-articles-multistream")
     if not in_order:
-        _sort_articles(articles.path)
         _sort_pages(pages.path)
+        _sort_articles(articles.path)
     wrote = titles.wrote
     for file in (articles, pages):
         if file.rows_written:
@@ -147,7 +123,6 @@ def run(task: ExtractTask, folder: Path) -> Report:
         "pages": {"read": counts.pages, **kinds, "dropped": counts.dropped},
         "bytes": {"xml": counts.bytes},
         "newest": newest and f"{newest:%Y-%m-%dT%H:%M:%SZ}",
-        "kept": {"articles": unchanged},
         "closed": {path.name: int(counts.complete)},
         "wrote": wrote,
     }
@@ -183,52 +158,31 @@ def unpack(packed: pa.Buffer, size: int) -> bytes:
 
 def _sort_pages(path: Path) -> None:
     """Sort a file of pages: a hand-made dump can have them in any order."""
-    with ParquetWriter(path, PAGES) as out:
-        for row in _by_page(path, "* EXCLUDE (file_row_number)"):
-            out.write(row)
+    with KeptFile(path) as file, ParquetWriter(path, PAGES) as out:
+        out.write_table(file.read(PAGES.names).take(pa.array(_order(file))))
 
 
 def _sort_articles(path: Path) -> None:
-    """Sort a file of articles: first their row numbers, then the rows, about _SORTED_BYTES of text at a time."""
+    """Sort a file of articles, with about _SORTED_BYTES of text in memory."""
     with KeptFile(path) as file, _article_writer(path) as out:
-        groups = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-        starts = np.cumsum([0, *groups])
-        for numbers in _row_numbers(_by_page(path, "file_row_number, size")):
-            wanted = np.array(numbers)
+        starts = np.cumsum([0, *(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))])
+        order = _order(file)
+        sizes = np.cumsum(file.read(["size"])["size"].to_numpy()[order], dtype=np.int64)
+        for numbers in np.split(order, np.flatnonzero(np.diff(sizes // _SORTED_BYTES)) + 1):
+            groups = np.searchsorted(starts, numbers, side="right") - 1
             rows: dict[int, dict[str, Any]] = {}
-            for group in np.unique(np.searchsorted(starts, wanted, side="right") - 1):
-                first, end = starts[group], starts[group + 1]
-                chosen = wanted[(first <= wanted) & (wanted < end)]
-                found = file.read_row_group(group, ARTICLES.names).take(chosen - first)
-                rows.update(zip(chosen.tolist(), found.to_pylist(), strict=True))
-            for number in numbers:
-                row = rows.pop(number)
-                out.write(row, size=len(row["packed"] or b""))
+            for group in np.unique(groups):
+                here = numbers[groups == group]
+                found = file.read_row_group(group, ARTICLES.names).take(pa.array(here - starts[group]))
+                rows.update(zip(here.tolist(), found.to_pylist(), strict=True))
+            for row in map(rows.__getitem__, numbers.tolist()):
+                out.write(row, size=len(row["packed"]))
 
 
-def _row_numbers(rows: Iterator[dict[str, Any]]) -> Iterator[list[int]]:
-    """Yield the numbers of ``rows`` in lists with about _SORTED_BYTES of text."""
-    numbers: list[int] = []
-    size = 0
-    for row in rows:
-        numbers.append(row["file_row_number"])
-        size += row["size"]
-        if size >= _SORTED_BYTES:
-            yield numbers
-            numbers, size = [], 0
-    if numbers:
-        yield numbers
-
-
-def _by_page(path: Path, columns: str) -> Iterator[dict[str, Any]]:
-    """Yield columns of a file, sorted by page. DuckDB spills narrow columns to disk, but could not spill the texts."""
-    query = (
-        f"SELECT {columns} FROM read_parquet($path, file_row_number = true) "
-        "ORDER BY page_id, revision_id, file_row_number"
-    )
-    with database(path.parent, 256 << 20) as db:
-        for batch in db.sql(query, params={"path": glob.escape(str(path))}).to_arrow_reader(4096):
-            yield from batch.to_pylist()
+def _order(file: KeptFile) -> npt.NDArray[np.int64]:
+    """Return the numbers of a file's rows, sorted by page and revision."""
+    pages, revisions = (column.to_numpy() for column in file.read(["page_id", "revision_id"]).itercolumns())
+    return np.lexsort((revisions, pages))
 
 
 def files(folder: Path, table: str) -> list[Path]:

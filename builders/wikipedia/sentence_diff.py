@@ -34,7 +34,6 @@ from temporalwiki.builders.wikipedia.sentences import (
     time_limit,
 )
 from temporalwiki.builders.wikipedia.titles import titles_among
-from temporalwiki.builders.wikipedia.unchanged_pages import LinkedTexts
 from temporalwiki.builders.wikipedia.xml_dump import unescape
 
 VERSION = 5
@@ -267,18 +266,15 @@ class Article:
     @property
     def wikitext(self) -> str:
         """Its wikitext, unpacked at every access. Raises InputError if it is damaged."""
-        generation, linked = self["generation"], self._articles.linked
-        if linked.has(generation):
-            path, packed = linked.packed(generation, self.page_id, self.revision_id)
-        else:
-            path, packed = self._group.path, self._group.column("packed")[self._row].as_buffer()
+        path = self._group.path
         try:
-            escaped = unpack(packed, self["size"]) if packed is not None else b""
+            escaped = unpack(self._group.column("packed")[self._row].as_buffer(), self["size"])
         except (pa.ArrowInvalid, OSError):
             escaped = b""
         if hashlib.sha1(escaped, usedforsecurity=False).digest() != self._articles.sha1s[self.at].tobytes():
-            folder = self._group.path.parent
-            raise InputError(f"{path}: the text of page {self.page_id} is damaged; delete {folder} and build again")
+            raise InputError(
+                f"{path}: the text of page {self.page_id} is damaged; delete {path.parent} and build again"
+            )
         return unescape(escaped)
 
 
@@ -291,7 +287,6 @@ class Articles:
     """
 
     def __init__(self, folder: Path, first: int, end: int) -> None:
-        self.linked = LinkedTexts(folder)
         self._groups: list[tuple[KeptFile, int]] = []
         self._open: dict[int, _RowGroup] = {}
         parts: list[Sequence[npt.NDArray[Any]]] = [[np.empty(0, kind) for kind in ("i8", "i8", "V20", "i8", "i8")]]

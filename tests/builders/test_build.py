@@ -532,7 +532,7 @@ def test_folders_may_have_any_name(tmp_path: Path) -> None:
 
 STAGES = [
     *("checksums", "wiki-extract prev", "wiki-extract recent", "wikidata-extract prev", "wikidata-index"),
-    *("wikidata-extract recent", "wikidata-carry recent", "wiki-diff", "wikidata-labels", "wikidata-diff"),
+    *("wikidata-extract recent", "wikidata-copy recent", "wiki-diff", "wikidata-labels", "wikidata-diff"),
     *("align", "finish", "install"),
 ]
 TOOK = {"tasks", "kept", "began", "seconds", "cpu_seconds", "longest_task_seconds", "peak_memory_mb"}

@@ -82,7 +82,7 @@ def by_name(plan: list[Stage]) -> dict[str, Stage]:
 
 def test_a_plan_has_the_stages_and_the_dumps_of_the_build(built: Built) -> None:
     ran = built.manifest.content["run"]["stages"]
-    short = {"wikidata-index", "wikidata-carry recent"}
+    short = {"wikidata-index", "wikidata-copy recent"}
     assert [stage.name for stage in built.plan] == [name for name in ran if name not in short]
     of_dumps = {stage.name: stage for stage in built.plan if stage.read is not None}
     assert {name: stage.tasks for name, stage in of_dumps.items()} == {name: ran[name]["tasks"] for name in of_dumps}

@@ -14,18 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders import dataset_folder, incremental, stages
+from temporalwiki.builders import dataset_folder, stages
+from temporalwiki.builders.wikidata import unchanged_items
 
 from fuzz.files import folder
 from fuzz.json_text import mutate as mutate
 
 _SUM = "0" * 16
 _ROWS = hashlib.blake2b(b"rows", digest_size=8).hexdigest()  # who sees comparisons, as a fuzzer does, finds it
-_BASE = {"name": "enwiki-20211101-1a2b", "generation": 1, "made": "1a2b3c4d1a2b3c4d"}
 _STAGE = {"plan": "1a2b3c4d1a2b3c4d", "tasks": 1}
 _RUN = {"seconds": 1.5, "cpu_seconds": 1.25, "peak_memory_mb": 90}
 _REPORT = {"run": _RUN, "files": {"rows.0": _SUM}, "pages": {"new": 3}}
-_FINISHED = {"plan": "1a2b3c4d1a2b3c4d", "base": _BASE, "files": {"rows.0": _SUM}}
+_FINISHED = {"base": "wikidata-20211101-enwiki-1a2b"}
 _ALL: dict[str, Any] = {"ready": {"ends": ["diffset-20211101-20211201"]}, "has": ["diffset-20211201-20220101"]}
 _ALL |= {"stage": _STAGE, "report": _REPORT, "finished": _FINISHED}
 SEEDS = tuple(
@@ -35,10 +35,9 @@ SEEDS = tuple(
         _ALL | {"ready": {"ends": ["../../../victim"]}},
         _ALL | {"ready": {"ends": []}, "has": []},
         _ALL | {"report": _REPORT | {"files": {"../../victim/kept.json": _SUM}}},
-        _ALL | {"finished": _FINISHED | {"base": None, "files": {"/dev/zero": _SUM}}},
+        _ALL | {"report": _REPORT | {"files": {"/dev/zero": _SUM}}, "finished": {"base": None}},
         _ALL | {"report": {"run": {}, "files": {}}},
-        _ALL | {"finished": _FINISHED | {"base": _BASE | {"generation": -1}}},
-        _ALL | {"finished": _FINISHED | {"base": _BASE | {"name": "../victim"}}},
+        _ALL | {"finished": {"base": "../victim"}},
         {"ready": None},
     )
 )
@@ -60,7 +59,7 @@ def check(data: bytes) -> None:
     (victim / "pipe").symlink_to("/dev/zero")  # who reads this never ends
     _check_install(place / "sets" / "dataset", given, named)
     _check_stage(place / "work" / "stage", given)
-    _check_extract(place / "work" / "extract", given)
+    _check_extract(place / "work" / "stage", given)
     assert sorted(path.name for path in victim.iterdir()) == ["kept.json", "pipe"], "something outside changed"
 
 
@@ -101,9 +100,9 @@ def _check_stage(stage: Path, given: dict[str, Any]) -> None:
 
 def _check_extract(extract: Path, given: dict[str, Any]) -> None:
     _write(extract / "finished.json", json.dumps(given.get("finished")))
-    base = incremental.base_of(extract)
-    assert base is None or 0 <= base.generation < incremental.GENERATIONS
-    lost = incremental.lost(extract)
+    finished = unchanged_items.finished(extract)
+    assert finished is None or finished.base is None or "/" not in finished.base, "the base lies elsewhere"
+    lost = unchanged_items.lost(extract)
     assert lost is None or extract in lost.parents, f"{lost} is looked at"
 
 

@@ -42,11 +42,6 @@ def test_what_is_known_breaks_no_promise(target: str) -> None:
             raise
 
 
-def _whatever_its_revision(base: Any, page_id: int, _revision_id: int) -> Any:
-    base._read(page_id)
-    return base._known.get(page_id)
-
-
 def _third_of_two(groups: Sequence[Items], *_: Any, runs: Sequence[int], **__: Any) -> list[Ranks]:
     return [Ranks(1, 3)] * len(runs)
 
@@ -60,7 +55,6 @@ PLANTED: dict[str, tuple[str, Any]] = {
     "ckl_lines": ("builders.ckl.kilt.Counts.drop", lambda _self, _reason: None),
     "compressed": ("builders.streams._decodes", lambda *_: True),
     "experiment": ("eval_harness.experiment.recipe._checked", lambda value, _kind, _where: value),
-    "extracts": ("builders.wikipedia.unchanged_pages.BaseArticles.find", _whatever_its_revision),
     "model_card": ("model_cards.model._tests", lambda _result: []),
     "model_folders": ("methods.checkpoint._check_safetensors", lambda _name, _where: None),
     "news_files": ("builders.ckl.news_pages._missing_bytes", lambda _stream: 0),

@@ -14,12 +14,18 @@ from temporalwiki.builders import streams
 from temporalwiki.builders.wikipedia.xml_dump import UNCHANGED, DumpCounts, Header, Page, read_header, read_pages
 
 from fuzz import xml_dump
-from fuzz.extracts import PAGES
 from fuzz.files import file
 from fuzz.xml_pages import mutate as mutate
-from tiny_dumps import FOOTER, header
+from tiny_dumps import FOOTER, header, page, revision
 
 _BETWEEN = b"\0"  # the streams
+PAGES = [
+    page(1, "A &amp; B", 'x < y & "z"', revision_id=5),
+    page(2, "Talk:C", "y", ns=1),
+    page(3, "D", "#REDIRECT [[A]]", redirect=True),
+    page(4, "E", revisions=[revision("one", 1), revision("two", 2, 1, at="2021-11-05T00:00:00Z")]),
+    page(5, "é漢", "text " * 9, revision_id=7),
+]
 SEEDS = tuple(
     "\0".join(parts).encode()
     for parts in (

@@ -84,7 +84,7 @@ def test_the_rows_of_an_item(whole: tuple[Path, list[Report]]) -> None:
     assert entity == {
         "bucket": 2, "s": 66, "lastrevid": 198, "label": "Item 66 é漢", "aliases": None, "title": title,
         "class": 6, "seen": 66,
-        "facts": 2, "not_best_rank": 1, "not_an_item": 1, **dropped, "digest": None,
+        "facts": 2, "not_best_rank": 1, "not_an_item": 1, **dropped,
     }  # fmt: skip
     assert total(reports, "entities") == {"dropped": {"lexeme": 1, "missing": 1}, "items": 149, "properties": 1}
     assert total(reports, "statements") == {"dropped": {"not_an_item": 149}, "facts": 298, "not_best_rank": 149}
@@ -158,11 +158,11 @@ def test_a_row_group_says_which_buckets_it_holds(
             assert pa.concat_tables(read) == everything.filter(pa.array((of_bucket >= first) & (of_bucket < end)))
 
 
-def test_files_are_those_read_and_those_carried_over(tmp_path: Path) -> None:
+def test_files_are_those_parsed_and_those_copied(tmp_path: Path) -> None:
     schema = pa.schema({"s": pa.int64()})
-    for name, count in (("b-00001", 1), ("b-00000", 2), ("carried/b-00000", 1), ("carried/c-0", 1)):
+    for name, count in (("b-00001", 1), ("b-00000", 2), ("copied/b-00000", 1), ("copied/c-0", 1)):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         pq.write_table(pa.table({"s": [1] * count}, schema), tmp_path / f"{name}.parquet")
     (tmp_path / ".b-00003.parquet.1.part").write_bytes(b"")
     names = [str(path.relative_to(tmp_path)) for path in tables.files(tmp_path, "b")]
-    assert names == ["b-00000.parquet", "b-00001.parquet", "carried/b-00000.parquet"]
+    assert names == ["b-00000.parquet", "b-00001.parquet", "copied/b-00000.parquet"]

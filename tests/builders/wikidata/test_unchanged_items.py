@@ -1,36 +1,27 @@
-"""An extract that reuses unchanged items of the month before has the content of a full extract."""
+"""An extract whose unchanged items are copied from last month's extract has the content of a full extract."""
 
 from __future__ import annotations
 
-import errno
 import gzip
 import json
-import os
-import re
 import shutil
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from odd_world import write_odd_world
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders import incremental
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.parquet import ParquetWriter
-from temporalwiki.builders.snapshot import Dump, Interval
+from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.wikidata import buckets, extract, revision_index, tables, unchanged_items
-from temporalwiki.builders.wikidata.entities import EntityReader
-from temporalwiki.builders.wikidata.revision_index import RevisionIndex
 from temporalwiki.builders.world import World
 
 from a_folder import contents
@@ -107,7 +98,6 @@ ITEMS = st.lists(st.tuples(st.integers(1, 8), st.integers(0, 3), st.booleans()),
     months=st.lists(ITEMS, min_size=4, max_size=4),
     contents=st.lists(CONTENT, min_size=32, max_size=32),
     per_member=st.integers(1, 9),
-    links=st.booleans(),
     few=st.sampled_from([0, 5, 1000]),
 )
 def test_it_has_the_content_of_a_full_extract(
@@ -115,12 +105,11 @@ def test_it_has_the_content_of_a_full_extract(
     months: list[list[tuple[int, int, bool]]],
     contents: list[Any],
     per_member: int,
-    links: bool,
     few: int,
 ) -> None:
     """Items are new, gone, changed, changed back, held twice, redirects or without a revision, month after month.
 
-    An extract is complete without its base, which is deleted, even on a disk without hard links.
+    An extract is complete without its base, which is deleted.
     """
     folder = tmp_path_factory.mktemp("c")
 
@@ -136,121 +125,60 @@ def test_it_has_the_content_of_a_full_extract(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extract, "RANGE", 300)
-        patch.setattr(extract, "CHECKED", 2)
         patch.setattr(unchanged_items, "ITEMS_A_TASK", 4)
         patch.setattr(extract, "_MAX_VALUES", 3)
         patch.setattr(tables, "MAX_ROWS", 5)
         patch.setattr(extract, "_MAX_UNCHANGED", 5)
         patch.setattr(tables, "SINGLE_FILE_ROWS", few)  # one file of a task, or several
         patch.setattr(tables, "GROUP_ROWS", 4)
-        patch.setattr(extract, "_UNCHANGED_GROUP_ROWS", 3)
         patch.setattr(buckets, "ROWS", 4)
-        if not links:
-            patch.setattr(os, "link", no_links)
+        patch.setattr(revision_index, "_AT_ONCE", 3)
         extract_wikidata(dump("0", months[0]), folder / "0")
         for month in range(1, 4):
             path = dump(str(month), months[month])
             full = extract_wikidata(path, folder / f"full{month}")
-            carried = extract_wikidata(path, folder / str(month), folder / str(month - 1))
+            copied = extract_wikidata(path, folder / str(month), folder / str(month - 1))
             shutil.rmtree(folder / str(month - 1))
             assert holds(folder / str(month)) == holds(folder / f"full{month}")
             for part in ("entities", "statements", "bytes", "closed"):
-                assert total(carried, part) == total(full, part)
-            assert total(carried, "checked")["differ"] == 0
+                assert total(copied, part) == total(full, part)
             before = [(number, revision) for number, revision, gone in months[month - 1] if revision or not gone]
             held = Counter(number for number, _ in before)
             once = {number: revision for number, revision in before if held[number] == 1}
             unchanged = [number for number, revision, _ in months[month] if revision and once.get(number) == revision]
-            assert total(carried, "kept") == {"items": len(unchanged)}
-
-
-def no_links(_source: Path, _target: Path) -> None:
-    raise OSError(errno.EPERM, "no hard links here")
+            assert total(copied, "unchanged") == {"items": len(unchanged)}
 
 
 def entity(number: int, revision: int, *objects: int) -> str:
     return line_of(item(number, {"P5": [statement(value(o), id=f"Q{number}${o}") for o in objects]}), revision)
 
 
-def facts(folder: Path) -> list[tuple[int, int, int]]:
-    """Subject, object and file of the rows that count."""
+def facts(folder: Path) -> list[tuple[int, int, bool]]:
+    """Subject, object and whether the row was copied."""
     found = buckets.read(folder, "facts", 0, tables.BUCKETS, ("s", "o", "seen"))
-    rows = [row for table in found for row in table.to_pylist()]
-    return sorted((row["s"], row["o"], row["seen"] >> 52) for row in rows)
+    return sorted((row["s"], row["o"], row["seen"] < 0) for table in found for row in table.to_pylist())
 
 
-def test_layers_by_hand(tmp_path: Path) -> None:
+def test_three_months_by_hand(tmp_path: Path) -> None:
     """Q1 stays, Q2 changes, Q3 goes and comes back as it was, Q4 comes."""
     extracted(tmp_path, "a", [entity(1, 11, 7), entity(2, 12, 7), entity(3, 13, 7)])
     extracted(tmp_path, "b", [entity(1, 11, 7), entity(2, 22, 8), entity(4, 14, 7)], "a")
     last = [entity(1, 11, 7), entity(2, 22, 8), entity(3, 13, 7), entity(4, 24, 9)]
     reports = extracted(tmp_path, "c", last, "b")
-    assert facts(tmp_path / "a") == [(1, 7, 0), (2, 7, 0), (3, 7, 0)]
-    assert facts(tmp_path / "b") == [(1, 7, 0), (2, 8, 1), (4, 7, 1)]
-    assert facts(tmp_path / "c") == [(1, 7, 0), (2, 8, 1), (3, 7, 2), (4, 9, 2)]
-    assert total(reports, "kept") == {"items": 2}
-    assert {tuple(column.tolist()) for b in (2, 3, 4) for column in buckets.superseded(tmp_path / "c", b, b + 1)} == {
-        (2,), (0,), (3,), (4,), (1,),
-    }  # fmt: skip
-    names = [f"{table}-{generation:02d}-00000-all.parquet" for table in ("entities", "facts") for generation in (0, 1)]
-    assert sorted(path.name for path in (tmp_path / "c" / "carried").glob("*.parquet")) == names
-    assert (tmp_path / "c" / "carried" / names[2]).samefile(tmp_path / "a" / "facts-00000-all.parquet")
+    assert facts(tmp_path / "a") == [(1, 7, False), (2, 7, False), (3, 7, False)]
+    assert facts(tmp_path / "b") == [(1, 7, True), (2, 8, False), (4, 7, False)]
+    assert facts(tmp_path / "c") == [(1, 7, True), (2, 8, True), (3, 7, False), (4, 9, False)]
+    assert total(reports, "unchanged") == {"items": 2}
 
 
-def test_what_a_killed_stage_left_is_finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The stage is killed at every link or file that it makes, and each time run again."""
-    extracted(tmp_path, "a", [entity(n, n, 7) for n in range(1, 9)])
-    path = write_dump(tmp_path / "b.gz", [entity(n, n + (n == 3), 8 - (n != 3)) for n in range(1, 9)], 2)
-    extract_wikidata(path, tmp_path / "full")
-    base = incremental.base_of(tmp_path / "a")
-    assert base is not None
-    unchanged_items.index(unchanged_items.plan(0, base)[0], tmp_path / "a" / "revisions")
-    [task] = extract.plan(Dump("20211101", (path,)), "enwiki", "en", False)
-    extract.run(replace(task, base=base), tmp_path / "b")
-    link, write, calls = os.link, np.save, [0, 0]  # made, allowed
-
-    def counted(make: Callable[..., None]) -> Callable[..., None]:
-        def call(*arguments: Any) -> None:
-            calls[0] += 1
-            if calls[0] > calls[1]:
-                raise KeyboardInterrupt
-            make(*arguments)
-
-        return call
-
-    monkeypatch.setattr(os, "link", counted(link))
-    monkeypatch.setattr(np, "save", counted(write))
-    [group] = unchanged_items.plan(0, base)
-    killed = 0
-    while True:
-        calls[0] = 0
-        try:
-            unchanged_items.run(group, tmp_path / "b" / "carried")
-            break
-        except KeyboardInterrupt:
-            calls[1] += 7
-            killed += 1
-    assert killed >= 9
-    assert holds(tmp_path / "b") == holds(tmp_path / "full")
-
-
-def test_nothing_is_carried_over_of_another_base_than_the_dump_was_read_with(tmp_path: Path) -> None:
-    """It has the same name, and is made of other layers by now, or is gone."""
-    months = [
-        write_dump(tmp_path / f"{n}.gz", [entity(1, 11 + (n == 2), 7 + (n == 2)), entity(2, 12, 8)]) for n in range(3)
-    ]
-    extract_wikidata(months[1], tmp_path / "b")
-    base = incremental.base_of(tmp_path / "b")
-    assert base is not None
-    extract_wikidata(months[2], tmp_path / "c", tmp_path / "b")
-    shutil.rmtree(tmp_path / "b")
-    extract_wikidata(months[0], tmp_path / "a")
-    extract_wikidata(months[1], tmp_path / "b", tmp_path / "a")
-    [group] = unchanged_items.plan(0, base)
-    for _ in range(2):
-        with pytest.raises(InputError, match=f"{tmp_path / 'b'}: missing, or not what {tmp_path / 'c'} was read with"):
-            unchanged_items.run(group, tmp_path / "c" / "carried")
-        shutil.rmtree(tmp_path / "b", ignore_errors=True)
+def test_items_that_the_base_has_lost_are_an_error(tmp_path: Path) -> None:
+    extracted(tmp_path, "a", [entity(1, 11, 7)])
+    extracted(tmp_path, "b", [entity(1, 11, 7)], "a")
+    for path in (tmp_path / "a").glob("entities-*"):
+        path.unlink()
+    [task] = unchanged_items.plan(1, "a")
+    with pytest.raises(InputError, match=f"{tmp_path / 'a'}: 0 of 1 items found; delete {tmp_path / 'b'} and build"):
+        unchanged_items.run(task, tmp_path / "b" / tables.COPIED)
 
 
 TAIL = ',"pageid":1,"ns":0,"title":"Q1","lastrevid":7,"modified":"2021-10-01T00:00:00Z"}'
@@ -279,140 +207,9 @@ def test_only_a_line_of_the_usual_shape_is_not_parsed(tmp_path: Path, case: str)
     extracted(tmp_path, "prev", [HEAD + TAIL])
     recent = write_dump(tmp_path / "recent.json.gz", [HEAD.replace("Q1", "Q9") + "}", line])
     reports = extract_wikidata(recent, tmp_path / "recent", tmp_path / "prev")
-    assert total(reports, "kept") == {"items": int(kept)}
+    assert total(reports, "unchanged") == {"items": int(kept)}
     extract_wikidata(recent, tmp_path / "full")
     assert holds(tmp_path / "recent") == holds(tmp_path / "full")
-
-
-# Parts of lines, usual and not, and what can be before, between and after the items of a list.
-PARTS = [
-    *(f'{{"type":"item","id":"Q{number}",' for number in (1, 2, 3, 4, 10**18 - 1, 10**18, 0, "01", "1_0", "+1", "")),
-    *(f',"lastrevid":{revision},"modified":"' for revision in (1, 2, 10**18 - 1, 10**18, 0, "01", "1_0", "")),
-    *(
-        '"labels":{}',
-        "2021-10-01T00:00:00Z",
-        "x" * 40,
-        "x" * 41,
-        "x" * 70,
-        '"},',
-        '"}',
-        "\\",
-        " ",
-        "\r",
-        "\n",
-        "é",
-        "]",
-    ),
-]
-
-
-def long_line(number: object, revision: object, modified: str, end: str) -> str:
-    middle = '"labels":{"en":{"language":"en","value":"long enough for a quick look"}}'
-    return f'{{"type":"item","id":"Q{number}",{middle},"lastrevid":{revision},"modified":"{modified}"{end}'
-
-
-NUMBERS = st.sampled_from([1, 2, 3, 4, 9, 10**18 - 1])
-REVISIONS = st.sampled_from([1, 1, 1, 2, 10**18 - 1])
-DATES_OF_LINES = st.sampled_from(["20211001T10:00:00Z", "2021-10-01T00:00:00Z"])
-USUAL = st.builds(long_line, NUMBERS, REVISIONS, DATES_OF_LINES, st.just("},\n"))
-# All but one of a line's parts usual; or its end that of another line, cut so that what lies before may complete it.
-ODD = st.one_of(
-    st.builds(long_line, st.sampled_from([10**18, 0, "01", "1_0", ""]), REVISIONS, DATES_OF_LINES, st.just("},\n")),
-    st.builds(long_line, NUMBERS, st.sampled_from([10**18, 0, "01", "1_0", ""]), DATES_OF_LINES, st.just("},\n")),
-    st.builds(long_line, NUMBERS, REVISIONS, st.text('Z"\\x', max_size=40), st.just("},\n")),
-    st.builds(
-        long_line, NUMBERS, REVISIONS, DATES_OF_LINES, st.sampled_from(["}\n", "},\r\n", "}},\n", " },\n", ",\n"])
-    ),
-    st.builds(lambda line, at: line[at:], USUAL, st.integers(0, 120)),
-    USUAL.map(lambda line: line[:-2]),
-    st.builds(lambda line, at: line[:at] + "\n", USUAL, st.integers(0, 200)),
-)
-
-
-@settings(max_examples=300)
-@example(lines=[long_line(1, 1, "", "},\n"), '{"type":"item","id":"Q2",\n'])  # so short that both ends are A's
-@example(lines=[PARTS[11], 'x"},\n', line_of({"type": "item", "id": "Q2"}, 1, ",\n"), PARTS[0], '"labels":{}},\n'])
-@given(lines=st.lists(USUAL | USUAL | ODD, max_size=9) | st.lists(USUAL | ODD | st.sampled_from(PARTS), max_size=14))
-def test_where_lines_are_as_usual_none_is_kept_that_would_not_be_otherwise(
-    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
-) -> None:
-    """A quick look at several lines gives the same result as a close look at each of them."""
-    folder = tmp_path_factory.mktemp("b")
-    items = np.array([1, 2, 3, 4, 10**18 - 1], np.int64)
-    revision_index.write(folder / "revisions", 0, tables.BUCKETS, items, np.array([1, 1, 2, 1, 1], np.int64))
-    text = "".join(lines).removesuffix("\n").encode() + b"\n"
-    found = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extract, "CHECKED", 2)
-        for seam in (extract._LINE_BREAK, re.compile(rb"(?!)()()")):
-            patch.setattr(extract, "_LINE_BREAK", seam)
-            base = extract._UnchangedFilter(folder, EntityReader("enwiki", "en"))
-            with ParquetWriter(folder / "kept.parquet", tables.UNCHANGED) as file:
-                kept = extract._UnchangedBuffer(file)
-                for _ in range(2):  # the second time, with what the first has left at hand
-                    others = list(base.changed_lines(text, 0, len(text), kept))
-                kept.write()
-            found.append((others, pq.read_table(folder / "kept.parquet").to_pylist()))
-    assert found[0] == found[1]
-
-
-def test_one_in_so_many_is_parsed_and_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten of 500 items have other content in the same revision."""
-    monkeypatch.setattr(extract, "CHECKED", 5)
-
-    def lines(changed: int) -> list[str]:
-        return [
-            line_of(item(n, {"P5": [statement(value(1), id=f"Q{n}$a")] * (1 + (n <= changed))}), n)
-            for n in range(1, 501)
-        ]
-
-    extracted(tmp_path, "prev", lines(0))
-    found = {}
-    for name, changed in (("same", 0), ("other", 500)):
-        found[name] = total(extracted(tmp_path, name, lines(changed), "prev"), "checked")
-    assert 60 < found["same"]["items"] < 140
-    assert found["same"]["differ"] == 0
-    assert found["other"]["differ"] == found["other"]["items"] > 60
-
-
-BEFORE, WANTED = incremental.Base("before", 2, "x"), incremental.Base("wanted", 0, "y")
-FINISHED: dict[str, tuple[Callable[[Path], object], incremental.Base, int | None]] = {
-    "nothing": (lambda path: path.unlink(), WANTED, None),
-    "damaged": (lambda path: path.write_text("{"), WANTED, None),
-    "no object": (lambda path: path.write_text("[]"), WANTED, None),
-    "of another shape": (lambda path: path.write_text('{"plan": 1, "base": "before"}'), WANTED, None),
-    "as it was": (lambda path: path.touch(), BEFORE, 3),
-}
-
-
-@pytest.mark.parametrize("case", FINISHED)
-def test_a_finished_extract_says_which_base_it_was_read_with(tmp_path: Path, case: str) -> None:
-    spoil, expected, generation = FINISHED[case]
-    task = extract.ExtractTask(0, "/a/d.json.gz", 0, None, "enwiki", "en", False)
-    incremental.finish(tmp_path, [task], BEFORE)
-    spoil(tmp_path / "finished.json")
-    elsewhere = extract.ExtractTask(0, "/b/d.json.gz", 0, None, "enwiki", "en", False)
-    assert incremental.finished_with(tmp_path, [elsewhere], WANTED) == expected
-    longer = extract.ExtractTask(0, "/a/d.json.gz", 0, 99, "enwiki", "en", False)
-    assert incremental.finished_with(tmp_path, [longer, task], WANTED) == WANTED
-    base = incremental.base_of(tmp_path)
-    assert (base.generation if base else None) == generation
-
-
-def test_after_some_generations_all_is_read_anew(tmp_path: Path) -> None:
-    task = extract.ExtractTask(0, "/a/d.json.gz", 0, None, "enwiki", "en", False)
-    base: incremental.Base | None = None
-    made = []
-    while True:
-        incremental.finish(tmp_path, [task], base)
-        base = incremental.base_of(tmp_path)
-        if base is None:
-            break
-        made.append(base.made)
-    assert len(made) == len(set(made)) == incremental.GENERATIONS
-    incremental.finish(tmp_path, [task], None)
-    base = incremental.base_of(tmp_path)
-    assert base is not None and base.made == made[0]  # the same whenever it is made
 
 
 # Whole builds.
@@ -447,27 +244,32 @@ def without_run(build: dict[str, Any]) -> dict[str, Any]:
 def full(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Builds of both months that parse every item."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RevisionIndex, "of", lambda _self, _item: 0)
+        patch.setattr(extract, "_unchanged", lambda _data, bounds, _base: [0] * len(bounds))
         folders = [tmp_path_factory.mktemp("full") for _ in MONTHS]
         return [
             without_run(built(dumps, folder / "out", month)) for folder, month in zip(folders, MONTHS, strict=True)
         ]
 
 
-def test_a_build_gives_the_same_bytes_whatever_was_carried_over(
+def test_a_build_gives_the_same_bytes_whatever_was_copied(
     dumps: Path, full: list[dict[str, Any]], tmp_path: Path
 ) -> None:
     first = built(dumps, tmp_path / "first", MONTHS[0])
-    assert "wikidata-carry recent" in first["run"]["stages"]
+    assert "wikidata-copy recent" in first["run"]["stages"]
     assert without_run(first) == full[0]
-    second = built(dumps, tmp_path / "second", MONTHS[1])  # on what the first carried over
-    assert {"wikidata-carry prev", "wikidata-carry recent"} <= second["run"]["stages"].keys()
+    second = built(dumps, tmp_path / "second", MONTHS[1])  # on what the first copied
+    assert {"wikidata-copy prev", "wikidata-copy recent"} <= second["run"]["stages"].keys()
     assert without_run(second) == full[1]
-    # on a finished extract, though the one it was read with is gone, and with it every way to read it so again
+    # on a finished extract, though its base is gone
     [gone] = (tmp_path / "work" / "extracts").glob(f"wikidata-{DATES[0]}-*")
     shutil.rmtree(gone)
     shutil.rmtree(next((tmp_path / "work").glob(f"enwiki-{MONTHS[1].name}-*")))
     assert without_run(built(dumps, tmp_path / "third", MONTHS[1])) == full[1]
+    # and once more where the base is lost, made again of its dump, and then the first month is built on it
+    [middle] = (tmp_path / "work" / "extracts").glob(f"wikidata-{DATES[1]}-*")
+    shutil.rmtree(middle)
+    assert without_run(built(dumps, tmp_path / "fourth", MONTHS[1])) == full[1]
+    assert without_run(built(dumps, tmp_path / "fifth", MONTHS[0])) == full[0]
 
 
 def test_a_build_that_was_killed_goes_on_with_another_base(
@@ -485,47 +287,8 @@ def test_a_build_that_was_killed_goes_on_with_another_base(
     assert without_run(built(dumps, tmp_path / "next", MONTHS[1])) == full[1]
     # and the other way round: it is finished now, without a base
     again = built(dumps, tmp_path / "out", MONTHS[0])
-    assert "wikidata-carry recent" not in again["run"]["stages"]
+    assert "wikidata-copy recent" not in again["run"]["stages"]
     assert without_run(again) == full[0]
-
-
-def test_where_one_revision_says_two_things_all_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(extract, "CHECKED", 1)
-    dumps = tmp_path / "dumps"
-    for month, date in enumerate(("20211101", "20211201")):
-        multistream(articles_file(dumps, date), [page(1, "A", "A is here.", revision_id=1 + month)])
-        claims = {"P5": [statement(value(2 + month), id="Q1$a")]}
-        lines = [line_of(item(1, claims, "A", "A"), 7), line_of(item(2, {}, "B"), 8)]
-        write_dump(wikidata_file(dumps, date), lines)
-    manifest = build(find_sources(dumps, MONTHS[0]), tmp_path / "out", tmp_path / "work").content
-    assert "1 items differ in the same revision" in capsys.readouterr().err
-    counts = manifest["counts"]["extracts"]["wikidata-extract recent"]
-    assert counts["statements"] == {"dropped": {}, "facts": 1, "not_best_rank": 0}
-    assert "wikidata-carry recent" not in manifest["run"]["stages"]
-    [recent] = (tmp_path / "work" / "extracts").glob("wikidata-20211201-*")
-    assert facts(recent) == [(1, 3, 0)]
-
-
-def test_a_base_that_is_made_anew_in_other_layers_changes_nothing(
-    dumps: Path, full: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The last month's extract is made of the one before, which is then lost, and made of the first month's."""
-    work = tmp_path / "work"
-    assert without_run(built(dumps, tmp_path / "last", MONTHS[1])) == full[1]
-    [middle] = (work / "extracts").glob(f"wikidata-{DATES[1]}-*")
-    shutil.rmtree(middle)
-    assert without_run(built(dumps, tmp_path / "first", MONTHS[0])) == full[0]
-    for sizes in ({}, {"RANGE": 9000, "_MAX_UNCHANGED": 50}):  # in other ranges, all is read again
-        shutil.rmtree(next(work.glob(f"enwiki-{MONTHS[1].name}-*")))
-        for name, size in sizes.items():
-            monkeypatch.setattr(extract, name, size)
-        again = built(dumps, tmp_path / f"again{len(sizes)}", MONTHS[1])
-        assert without_run(again) == full[1]
-        extracted = again["run"]["stages"]["wikidata-extract recent"]
-        assert (extracted["kept"] == extracted["tasks"]) == (not sizes)
-        assert (extracted["tasks"] > 1) == bool(sizes)
 
 
 def of_two_months(dumps: Path, revision: Callable[[int, int], int]) -> dict[str, Any]:
@@ -541,18 +304,9 @@ def of_two_months(dumps: Path, revision: Callable[[int, int], int]) -> dict[str,
 
 
 def test_an_extract_without_revisions_is_no_base(tmp_path: Path) -> None:
-    """None of its items could be reused, and every month would link all files of the months before."""
+    """As in dumps of 2014: none of its items could be copied."""
     stages = of_two_months(tmp_path / "none", lambda _number, _month: 0)
     assert {"wikidata-index", "wikidata-extract recent"} <= stages.keys()
-    assert "wikidata-carry recent" not in stages
-    assert not list((tmp_path / "none" / "work" / "extracts").glob("wikidata-*/carried"))
-    assert "wikidata-carry recent" in of_two_months(
-        tmp_path / "one", lambda number, month: (number == 1) * (8 + month)
-    )
-
-
-def test_the_more_items_the_more_tasks_though_none_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task also holds the numbers of the base's items that changed."""
-    monkeypatch.setattr(unchanged_items, "ITEMS_A_TASK", 1)
-    stages = of_two_months(tmp_path, lambda number, month: number + 10 * month)
-    assert [stages[name]["tasks"] for name in ("wikidata-index", "wikidata-carry recent")] == [5, 5]
+    assert "wikidata-copy recent" not in stages
+    stages = of_two_months(tmp_path / "one", lambda number, month: (number == 1) * (8 + month))
+    assert "wikidata-copy recent" in stages

@@ -1,4 +1,4 @@
-"""A build reuses the extracts of an earlier build only if all of their files are unchanged."""
+"""A build uses what an earlier build left in the work folder only if it is unchanged."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import bz2
 import gzip
 import itertools
 import shutil
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from hashlib import sha1
 from pathlib import Path
 from typing import Any
@@ -18,13 +17,15 @@ import pytest
 from dump_forms import write_page_props
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders import incremental
+from temporalwiki.builders import stages
 from temporalwiki.builders.build import BuildOptions, _Build, build, find_sources
 from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.parquet import KeptFile
 from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.stages import run_stage
-from temporalwiki.builders.wikipedia import extract, unchanged_pages
+from temporalwiki.builders.wikidata import unchanged_items
+from temporalwiki.builders.wikidata.tables import COPIED
+from temporalwiki.builders.wikipedia import extract
 from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
 from temporalwiki.builders.wikipedia.sentence_diff import Articles
 from temporalwiki.builders.world import World, write_world
@@ -35,7 +36,6 @@ from tiny_dumps import articles_file, multistream, page, wikidata_file
 ROW = "intermediate file missing or damaged"
 MONTH = Interval("enwiki", "20211101", "20211201")
 SIDES = ("enwiki-20211101", "enwiki-20211201", "wikidata-20211101", "wikidata-20211129")
-_LOGS = {"logs", "stats", "revisions"}
 
 
 def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> BuiltManifest:
@@ -44,7 +44,7 @@ def run(dumps: Path, out: Path, work: Path, seed: int = 0) -> BuiltManifest:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Dumps, a work folder whose recent extracts have a base, and a build with seed 1."""
+    """Dumps, a work folder with extracts, and a build with seed 1."""
     here = tmp_path_factory.mktemp("made")
     write_page_props(here / "dumps", write_world(here / "dumps", World(people=30)))
     run(here / "dumps", here / "out", here / "work")
@@ -57,42 +57,38 @@ def extracts(work: Path) -> dict[str, Path]:
     return {folder.name.rsplit("-", 1)[0].removesuffix("-enwiki"): folder for folder in found}
 
 
-def kept(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and _LOGS.isdisjoint(path.relative_to(folder).parts) and path.name != "finished.json":
-            yield path
+def flipped(path: Path) -> bytes:
+    """The file with another bit, which no checksum in it covers. In a Parquet file it lies behind the pages."""
+    data = bytearray(path.read_bytes())
+    data[-12 if path.suffix == ".parquet" else len(data) // 2] ^= 1
+    return bytes(data)
 
 
 def flip(path: Path) -> None:
-    """Change a bit that no checksum in the file covers. In a Parquet file it lies behind the pages."""
-    data = bytearray(path.read_bytes())
-    data[-12 if path.suffix == ".parquet" else len(data) // 2] ^= 1
-    path.unlink()  # it may be a hard link
-    path.write_bytes(data)
+    path.write_bytes(flipped(path))
 
 
 @pytest.mark.fault(
-    ROW, "build: any file of a finished extract is missing, cut or has a changed bit", "the build notices it"
+    ROW, "build: any table of a finished extract is missing, cut or has a changed bit", "the build notices it"
 )
-@pytest.mark.parametrize("side", range(4))
-def test_any_file_that_a_finished_extract_has_lost_is_noticed(made: Path, side: int) -> None:
-    folder = sorted(filter(incremental.is_finished, extracts(made / "work").values()))[side]
-    assert incremental.lost(folder) is None
-    count = 0
-    for path in kept(folder):
-        aside = made / "aside"
-        path.replace(aside)
-        assert incremental.lost(folder) == path
-        if aside.stat().st_size:
-            path.write_bytes(aside.read_bytes()[:-1])
-            assert incremental.lost(folder) == path
-            path.write_bytes(aside.read_bytes())
-            flip(path)
-            assert incremental.lost(folder) == path
-        aside.replace(path)
-        count += 1
-    assert incremental.lost(folder) is None
-    assert count >= 5
+@pytest.mark.parametrize("side", SIDES)
+def test_any_file_that_a_finished_extract_has_lost_is_noticed(made: Path, side: str) -> None:
+    folder = extracts(made / "work")[side]
+    lost = unchanged_items.lost if side.startswith("wikidata") else stages.lost
+    places = [place for place in (folder, folder / COPIED) if place.exists()]
+    reports = [path for place in places for path in (place / "reports").iterdir()]
+    wrote = [path for place in places for path in place.iterdir() if path.suffix in (".parquet", ".npy")]
+    assert len(places) == 1 + (side == "wikidata-20211129") and len(wrote) >= 3
+    assert lost(folder) is None
+    for path in [*wrote, *reports]:
+        whole = path.read_bytes()
+        for damaged in (None, whole[:-9], flipped(path)) if path in wrote else (None, whole[:-9]):
+            path.unlink()
+            if damaged is not None:
+                path.write_bytes(damaged)
+            assert lost(folder) == path
+            path.write_bytes(whole)
+    assert lost(folder) is None
 
 
 SPOILT: dict[
@@ -103,19 +99,23 @@ SPOILT: dict[
     "page ids that have another bit": ("enwiki-20211201", "article_ids-*", flip),
     "titles that have another bit": ("enwiki-20211101", "titles-*", flip),
     "titles half": ("enwiki-20211101", "titles-*", lambda path: path.write_bytes(path.read_bytes()[:99])),
-    "linked articles gone": ("enwiki-20211201", "carried/articles-*", Path.unlink),
-    "spans gone": ("enwiki-20211201", "spans.json", Path.unlink),
-    "the list of its files damaged": ("enwiki-20211201", "finished.json", lambda path: path.write_text("{")),
+    "the name of its base damaged": ("wikidata-20211129", "finished.json", lambda path: path.write_text("{")),
+    "a base outside the work folder": (
+        "wikidata-20211129",
+        "finished.json",
+        lambda path: path.write_text('{"base": "../x"}'),
+    ),
     "facts gone": ("wikidata-20211101", "facts-*-all.parquet", Path.unlink),
-    "all linked files gone": ("wikidata-2021112*", "carried", shutil.rmtree),
-    "linked superseded rows that have another bit": ("wikidata-2021112*", "carried/superseded-*", flip),
+    "a task's mark gone": ("wikidata-20211129", "executor/completions/*", Path.unlink),
+    "all copied files gone": ("wikidata-20211129", "copied", shutil.rmtree),
+    "copied facts that have another bit": ("wikidata-20211129", "copied/facts-*", flip),
     "revisions that have another bit": ("wikidata-20211101", "revisions/*.bin", flip),
     "revisions gone": ("wikidata-20211101", "revisions/*.bin", Path.unlink),
 }
 
 
 @pytest.mark.fault(
-    ROW, "build: files of a finished extract are missing, cut or damaged", "its dump is read again: the same bytes"
+    ROW, "build: files of a finished extract are missing, cut or damaged", "they are made again: the same bytes"
 )
 @pytest.mark.parametrize("case", SPOILT)
 def test_an_extract_that_lost_a_file_is_made_again(
@@ -169,14 +169,9 @@ def articles(folder: Path) -> list[tuple[Any, ...]]:
     return [(*map(article.__getitem__, columns), article.wikitext) for article in Articles(folder, 0, 1 << 62)]
 
 
-def read(folder: Path, pages: list[str], base: Path | None = None, finish: bool = True) -> None:
+def read(folder: Path, pages: list[str]) -> None:
     dump = Dump("x", (multistream(folder.with_suffix(".xml.bz2"), pages),))
-    before = incremental.base_of(base) if base is not None else None
-    tasks = [replace(task, base=before) for task in extract.plan(dump, "enwiki", False)]
-    run_stage("extract", extract.run, tasks, folder)
-    if finish:
-        unchanged_pages.link_base(folder, before)
-        incremental.finish(folder, tasks, before)
+    run_stage("extract", extract.run, extract.plan(dump, "enwiki", False), folder)
 
 
 def pages(first: int, end: int) -> list[str]:
@@ -184,22 +179,16 @@ def pages(first: int, end: int) -> list[str]:
 
 
 @pytest.mark.fault(ROW, "the text of a page is damaged in an extract", "one line names the page")
-@pytest.mark.parametrize("own", [True, False])
-def test_a_damaged_text_is_refused(tmp_path: Path, own: bool) -> None:
+def test_a_damaged_text_is_refused(tmp_path: Path) -> None:
     """The text has a checksum in another column. Here the checksums of the file's pages are right."""
     read(tmp_path / "a", pages(1, 5))
-    read(tmp_path / "b", pages(1, 5), tmp_path / "a")
-    path = tmp_path / "a/articles-00000.parquet" if own else tmp_path / "b/carried/articles-00-00000.parquet"
+    path = tmp_path / "a/articles-00000.parquet"
     table = pq.read_table(path)
-    texts = [extract.pack(b"The sea is deep. " * 9), b"\xff" * 9]
-    for damaged in texts:
+    for damaged in (extract.pack(b"The sea is deep. " * 9), b"\xff" * 9):
         packed = pa.array([*table["packed"].to_pylist()[:3], damaged], pa.binary())
-        pq.write_table(table.set_column(table.column_names.index("packed"), "packed", packed), tmp_path / "new")
-        (tmp_path / "new").replace(path)
-        with pytest.raises(
-            InputError, match=rf"{path}: the text of page 4 is damaged; delete {tmp_path / 'ab'[not own]}"
-        ):
-            articles(tmp_path / ("a" if own else "b"))
+        pq.write_table(table.set_column(table.column_names.index("packed"), "packed", packed), path)
+        with pytest.raises(InputError, match=rf"{path}: the text of page 4 is damaged; delete {path.parent}"):
+            articles(tmp_path / "a")
 
 
 @pytest.mark.fault(ROW, "bytes of an extract's Parquet file are changed", "one line names the file")
@@ -275,19 +264,3 @@ def test_a_dump_that_is_replaced_while_it_is_read_is_refused(
     manifest = run(dumps, tmp_path / "out", tmp_path / "work", seed=1)
     assert contents(tmp_path / "out", "*.parquet") == contents(made / "wanted", "*.parquet")
     assert sha1(right).hexdigest() in {source["sha1"] for source in manifest.content["inputs"]}
-
-
-def test_an_unfinished_extract_starts_again_if_its_base_was_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The base has the same name and generation, but its texts lie in other files."""
-    monkeypatch.setattr(extract, "RANGE", 1)
-    all_pages = pages(1, 9)
-    read(tmp_path / "a", pages(1, 5))
-    read(tmp_path / "z", pages(5, 9))
-    read(tmp_path / "b", all_pages, tmp_path / "a")
-    read(tmp_path / "c", all_pages, tmp_path / "b", finish=False)
-    shutil.rmtree(tmp_path / "b")
-    read(tmp_path / "b", all_pages, tmp_path / "z")
-    read(tmp_path / "c", all_pages, tmp_path / "b")
-    assert [row[-1] for row in articles(tmp_path / "c")] == [f"The river {n} is long. " * 9 for n in range(1, 9)]
