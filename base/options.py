@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
 from dataclasses import field, fields
 from difflib import get_close_matches
@@ -12,10 +13,30 @@ from temporalwiki.base.errors import UsageError
 
 T = TypeVar("T")
 
+_LIMITS = {"at_least": operator.ge, "above": operator.gt, "at_most": operator.le, "below": operator.lt}
 
-def option(default: Any, help: str, choices: tuple[str, ...] = ()) -> Any:
-    """Return a dataclass field with its default, help text and allowed values."""
-    return field(default=default, metadata={"help": help, "choices": choices})
+
+def option(default: Any, help: str, choices: tuple[str, ...] = (), **limits: float) -> Any:
+    """Return a dataclass field with its default, help text and allowed values.
+
+    ``limits`` are ``at_least``, ``above``, ``at_most`` and ``below``.
+    """
+    return field(default=default, metadata={"help": help, "choices": choices, "limits": limits})
+
+
+def check_options(options: Any, of: str = "") -> None:
+    """Raise UsageError for a value that its option does not allow. The message begins with ``of``."""
+    for f in fields(options):
+        value, choices, limits = getattr(options, f.name), f.metadata["choices"], f.metadata["limits"]
+        if value is None:
+            continue
+        if choices and value not in choices:
+            raise UsageError(
+                f"{of}no {f.name} {value!r}{did_you_mean(value, choices)}; there are {', '.join(choices)}"
+            )
+        if not all(_LIMITS[name](value, limit) for name, limit in limits.items()):
+            allowed = " and ".join(f"{name.replace('_', ' ')} {limit}" for name, limit in limits.items())
+            raise UsageError(f"{of}{f.name} must be {allowed}, not {value}")
 
 
 def did_you_mean(wrong: str, names: Any) -> str:

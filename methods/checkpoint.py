@@ -7,7 +7,8 @@ import importlib.util
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -17,7 +18,7 @@ import msgspec
 import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionResolutionError
-from peft import PeftConfig, PeftModel, get_peft_model_state_dict
+from peft import PeftModel, get_peft_model_state_dict
 from safetensors import safe_open
 from transformers import (
     AutoConfig,
@@ -69,9 +70,14 @@ _Module = Annotated[str, msgspec.Meta(pattern=_MODULE)]
 
 
 class _AdapterConfig(msgspec.Struct):
-    """The fields of a peft ``adapter_config.json`` that decide whether it is safe to load, and how long that takes."""
+    """A peft ``adapter_config.json``: the base model, and what decides whether it is safe to load and for how long.
 
-    peft_type: str
+    Adapters of other kinds than LoRA can name tokenizers, models and files that peft would load as well.
+    """
+
+    peft_type: str = "LORA"
+    base_model_name_or_path: str | None = None
+    revision: str | None = None
     megatron_config: Any = None
     r: _Rank = 8
     rank_pattern: dict[_Module, _Rank] | None = None
@@ -83,6 +89,12 @@ class _AdapterConfig(msgspec.Struct):
     init_lora_weights: bool | Annotated[str, msgspec.Meta(pattern=r"\A[a-z]+(_niter_[0-9]{1,2})?\Z")] | None = None
 
     def __post_init__(self) -> None:
+        if self.peft_type != "LORA":
+            raise ValueError(f"a checkpoint of another peft method ({self.peft_type!a}); merge it into its base first")
+        if self.layer_replication:
+            raise ValueError("layer_replication is not supported; merge it into its base first")
+        if self.megatron_config:
+            raise ValueError("megatron_config names a module to import, which temporalwiki does not do: remove it")
         # msgspec 0.22 crashes when it frees the type of a list or a text with a pattern
         for modules in (self.target_modules, self.exclude_modules, self.layers_pattern):
             if isinstance(modules, str) and not re.fullmatch(_MODULE, modules):
@@ -93,6 +105,20 @@ class _WeightIndex(msgspec.Struct):
     """The index of a model whose weights are in several files."""
 
     weight_map: dict[str, str]
+
+
+@contextmanager
+def _readable(reference: str | Path, what: str = "cannot load a language model") -> Iterator[None]:
+    """Raise InputError for whatever a library raises: hostile files cause errors of any type."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        why = _first_line(error)
+        if pickles := _pickles(Path(reference)):
+            why = f"{why} {pickles}; save the weights as safetensors"
+        raise InputError(f"{reference}: {what}: {why}") from None
 
 
 def load(reference: str, dtype: torch.dtype = torch.float32, **options: Any) -> Checkpoint:
@@ -143,18 +169,16 @@ def load_model(
     gguf = "gguf_file" in more
     if gguf and "quantization_config" in options:
         raise InputError(f"{reference}: a GGUF file is quantized already: train it without --quantize")
-    try:
-        config = AutoConfig.from_pretrained(path, trust_remote_code=False, **more, **downloads)
-        _check_config(config, reference)
-        if not gguf:
-            _check_layers(config, reference, _check_index(reference, **downloads))
-        auto = _auto(config)
+    with _readable(reference):
+        config = _config(reference, **downloads)
         if gguf:
             _check_gguf(Path(path) / more["gguf_file"], config)
             more["quantization_config"] = GgufConfig(dequantize=True)
         else:
+            _check_weights(reference, config, **downloads)
             options["use_safetensors"] = True
         options |= {"output_loading_info": True}
+        auto = _auto(config)
         load = functools.partial(auto.from_pretrained, path, dtype=dtype, trust_remote_code=False, **more)
         try:
             model, report = load(**options)
@@ -164,15 +188,6 @@ def load_model(
             # only the report of another load names the tensors; on this device, it takes no memory
             model, report = load(**options | {"ignore_mismatched_sizes": True, "device_map": "meta"})
         check_whole(reference, report["missing_keys"], report["unexpected_keys"], report["mismatched_keys"])
-        if not gguf and getattr(model, "hf_quantizer", None) is None:
-            _check_numbers(reference, **downloads)
-    except InputError:
-        raise
-    except Exception as error:  # noqa: BLE001 - hostile configurations cause errors of any type in the library
-        why = _first_line(error)
-        if pickles := _pickles(folder):
-            why = f"{why} {_refused(pickles[0])}; save the weights as safetensors"
-        raise InputError(f"{reference}: cannot load a language model: {why}") from None
     model.config._name_or_path = model.name_or_path = absolute(reference)  # adapters save this as their base
     if gguf:  # so that save_pretrained writes plain, unquantized weights
         model.is_quantized, model.hf_quantizer = False, None
@@ -204,17 +219,28 @@ def read_config(reference: str) -> PreTrainedConfig:
     """
     reference = pinned(reference)
     base = base_of(folder_of(reference))
-    path, more = library_arguments(base or reference)
-    if base is not None:
-        more |= base_options(reference, base, {})
-    try:
-        config: PreTrainedConfig = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
-        _check_config(config, reference)
-        return config
-    except InputError:
-        raise
-    except Exception as error:  # noqa: BLE001 - as in ``load_model``
-        raise InputError(f"{reference}: cannot load a language model: {_first_line(error)}") from None
+    with _readable(reference):
+        return _config(base or reference, **base_options(reference, base, {}) if base else {})
+
+
+def _config(reference: str, **options: Any) -> PreTrainedConfig:
+    """Return the configuration of a whole model. Raises InputError if it names code, pickles or too many layers.
+
+    A kernel of the Hub is code. The library reads the weights that a configuration names even with
+    ``use_safetensors``.
+    """
+    path, more = library_arguments(reference)
+    config: PreTrainedConfig = AutoConfig.from_pretrained(path, trust_remote_code=False, **more, **options)
+    _check_layers(config, reference, _MOST_LAYERS)
+    _check_safetensors(getattr(config, "transformers_weights", None), f"{reference}: config.json")
+    for part in _parts(config):
+        for named in (getattr(part, "_attn_implementation", None), getattr(part, "_experts_implementation", None)):
+            if isinstance(named, str) and "/" in named:
+                raise InputError(
+                    f"{reference}: config.json names code on the Hub, {named!r}, which temporalwiki does not run: "
+                    "remove it"
+                )
+    return config
 
 
 def stored_dtype(reference: str) -> torch.dtype:
@@ -226,11 +252,8 @@ def stored_dtype(reference: str) -> torch.dtype:
 def _without_weights(reference: str) -> Any:
     """Return a whole model on the meta device."""
     config = read_config(reference)
-    try:
-        with torch.device("meta"):
-            return _auto(config).from_config(config, trust_remote_code=False)
-    except Exception as error:  # noqa: BLE001 - as in ``load_model``
-        raise InputError(f"{reference}: cannot load a language model: {_first_line(error)}") from None
+    with _readable(reference), torch.device("meta"):
+        return _auto(config).from_config(config, trust_remote_code=False)
 
 
 def _with_added(folder: Path, base: Any, reference: str) -> Any:
@@ -238,20 +261,21 @@ def _with_added(folder: Path, base: Any, reference: str) -> Any:
     if (folder / SPEC).is_file():
         method = read_expansion(folder).method
         return import_module(f"temporalwiki.methods.{method}").attach(base, folder)
-    _check_adapter(folder)
+    if not (folder / ADAPTER_WEIGHTS).is_file():
+        why = f"; {pickles}" if (pickles := _pickles(folder)) else ""
+        raise InputError(f"{folder}: there is {ADAPTER}, but no {ADAPTER_WEIGHTS}{why}")
     missing: list[str] = []
     unexpected: list[str] = []
-    try:
-        adapted = PeftModel.from_pretrained(base, folder, is_trainable=True)
-        report = adapted.load_adapter(folder, "default", is_trainable=True)  # again: only this returns the report
-        missing, unexpected = report.missing_keys, report.unexpected_keys
-        with safe_open(folder / ADAPTER_WEIGHTS, "pt") as file:
-            wanted = get_peft_model_state_dict(adapted, save_embedding_layers=False).keys() - set(file.keys())
-        missing += [name for name in wanted if ".lora_" not in name]  # such as biases, which the report leaves out
-    except KeyError as error:  # of a module that the adapter replaces as a whole
-        missing = [str(error.args[0])]
-    except Exception as error:  # noqa: BLE001 - as in ``load_model``
-        raise InputError(f"{reference}: does not fit its base model: {_first_line(error)}") from None
+    with _readable(reference, "does not fit its base model"):
+        try:
+            adapted = PeftModel.from_pretrained(base, folder, is_trainable=True)
+            report = adapted.load_adapter(folder, "default", is_trainable=True)  # again: only this returns the report
+            missing, unexpected = report.missing_keys, report.unexpected_keys
+            with safe_open(folder / ADAPTER_WEIGHTS, "pt") as file:
+                wanted = get_peft_model_state_dict(adapted, save_embedding_layers=False).keys() - set(file.keys())
+            missing += [name for name in wanted if ".lora_" not in name]  # biases, which the report leaves out
+        except KeyError as error:  # of a module that the adapter replaces as a whole
+            missing = [str(error.args[0])]
     check_whole(reference, missing, unexpected)
     return adapted
 
@@ -283,17 +307,14 @@ def load_tokenizer(reference: str, **options: Any) -> PreTrainedTokenizerBase:
     """
     reference = pinned(reference, **options)
     folder = folder_of(reference, **options)
-    on_hub = is_hub_id(reference)
-    own = hub_file(reference, _TOKENIZER, **options) is not None if on_hub else (folder / _TOKENIZER).is_file()
+    own = _file(reference, _TOKENIZER, **options) is not None
     if not own and (base := base_of(folder)) is not None:
         return load_tokenizer(base, **base_options(reference, base, options))
-    path, more = (reference, {}) if own and not on_hub else library_arguments(reference)
-    try:
+    path, more = (reference, {}) if own and not is_hub_id(reference) else library_arguments(reference)
+    with _readable(reference, "cannot load a tokenizer"):
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False, **more, **options)
         is_empty = not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
         tokenizer("a")  # some wrong entries of its configuration are read only now
-    except Exception as error:  # noqa: BLE001 - hostile files cause errors of any type in the library
-        raise InputError(f"{reference}: cannot load a tokenizer: {_first_line(error)}") from None
     if is_empty:  # the library makes such a vocabulary if the files are missing
         raise InputError(f"{reference}: cannot load a tokenizer: save the model's tokenizer there")
     return tokenizer
@@ -326,7 +347,7 @@ def hub_file(reference: str, name: str, **options: Any) -> Path | None:
     if not is_hub_id(reference):
         return None
     id, revision = split_revision(pinned(reference, **options))  # the cache also knows which files a commit lacks
-    try:
+    with _readable(reference, "cannot load a model"):
         found = cached_file(
             id,
             name,
@@ -335,15 +356,19 @@ def hub_file(reference: str, name: str, **options: Any) -> Path | None:
             _raise_exceptions_for_missing_entries=False,
             _raise_exceptions_for_connection_errors=False,  # without a network the cache may have the file
         )
-    except (OSError, ValueError) as error:
-        raise InputError(f"{reference}: cannot load a model: {_first_line(error)}") from None
     return None if found is None else Path(found)
+
+
+def _file(reference: str, name: str, **options: Any) -> Path | None:
+    """Return the path of a file of a model in a folder or on the Hub, or None if the model lacks it."""
+    path = hub_file(reference, name, **options) if is_hub_id(reference) else Path(reference, name)
+    return path if path is not None and path.is_file() else None
 
 
 def training_of(reference: str) -> TrainingManifest | None:
     """Return the ``training.json`` of a checkpoint in a folder or on the Hub; None if it has no readable one."""
     try:
-        path = hub_file(reference, TRAINING) if is_hub_id(reference) else Path(reference, TRAINING)
+        path = _file(reference, TRAINING)
         return read_training(path) if path else None
     except (InputError, ValueError):  # missing, of another program, or not the name of a file
         return None
@@ -404,13 +429,9 @@ def commit_of(reference: str, **options: Any) -> str:
     ``options`` are the options of ``from_pretrained`` for downloads.
     """
     reference = pinned(reference, **options)
-    folder = folder_of(reference, **options)
-    if folder != Path(reference):
-        return folder.name
-    found = hub_file(reference, "config.json", **options)
-    if found is None:
+    if folder_of(reference, **options) == Path(reference) and hub_file(reference, "config.json", **options) is None:
         raise InputError(f"{reference}: cannot load a model: no config.json")
-    return found.parent.name
+    return split_revision(reference)[1] or ""
 
 
 def base_options(reference: str, base: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -442,11 +463,8 @@ def base_of_adapter(folder: Path) -> str:
 
     Raises InputError if the adapter's configuration cannot be read.
     """
-    try:
-        config = PeftConfig.from_pretrained(folder)
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise InputError(f"{folder / ADAPTER}: cannot be read: {_first_line(error)}") from None
-    if not (base := str(config.base_model_name_or_path or "")):
+    config = read_json(folder / ADAPTER, _AdapterConfig, "the configuration of a peft adapter")
+    if not (base := config.base_model_name_or_path):
         raise InputError(f"{folder / ADAPTER}: names no base model")
     return _checked(f"{base}@{config.revision}" if config.revision and is_hub_id(base) else base, folder / ADAPTER)
 
@@ -513,22 +531,6 @@ def check_whole(
             raise InputError(f"{reference}: not a whole model: {number} {problem} ({shown}); save or copy it again")
 
 
-def _check_config(config: Any, reference: str) -> None:
-    """Raise InputError if a configuration names code on the Hub (a kernel), unsafe weights, or too many layers.
-
-    The library reads such weights even with ``use_safetensors``.
-    """
-    _check_layers(config, reference, _MOST_LAYERS)
-    _check_safetensors(getattr(config, "transformers_weights", None), f"{reference}: config.json")
-    for part in (config, *_parts(config)):
-        named = getattr(part, "_attn_implementation", None), getattr(part, "_experts_implementation", None)
-        if found := [name for name in named if isinstance(name, str) and "/" in name]:
-            raise InputError(
-                f"{reference}: config.json names code on the Hub, {found[0]!r}, which temporalwiki does not run: "
-                "remove it"
-            )
-
-
 def _auto(config: Any) -> Any:
     """Return the library's class that loads a model, which may wrap a decoder-only model that reads text."""
     if config.is_encoder_decoder:
@@ -556,56 +558,35 @@ def _check_gguf(path: Path, config: Any) -> None:
 
 def _check_layers(config: Any, reference: str, most: int) -> None:
     """Raise InputError for more than ``most`` layers: the library makes all layers before it reads the weights."""
-    for part in (config, *_parts(config)):
+    for part in _parts(config):
         for name, value in part.to_dict().items():
             if isinstance(value, int) and value > most and _COUNTS_LAYERS.search(name):
                 raise InputError(f"{reference}: config.json: {name} is {value:,}, more than {most:,}")
 
 
 def _parts(config: Any) -> list[Any]:
-    """Return the configurations of the models in a composite one."""
+    """Return a configuration, and those of the models in it if it is a composite one."""
     named = [getattr(config, name, None) for name in getattr(config, "sub_configs", ())]
-    return [part for part in named if part is not None]
+    return [config, *(part for part in named if part is not None)]
 
 
-def _check_index(reference: str, **options: Any) -> int:
-    """Return the number of tensors in a model's weights, or the most layers that we allow if it is unknown.
+def _check_weights(reference: str, config: Any, **options: Any) -> None:
+    """Raise InputError for weights that are not floating-point safetensors, or for more layers than tensors.
 
-    Raises InputError if the index of a model in several files names another file than safetensors in its folder.
+    The library casts all numbers: quantized weights without their configuration would be read as if they had no scale.
     """
-    found = {
-        name: Path(reference) / name if Path(reference).is_dir() else hub_file(reference, name, **options)
-        for name in (_INDEX, _WEIGHTS)
-    }
-    if (path := found[_INDEX]) is not None and path.is_file():
-        names = read_json(path, _WeightIndex, "an index of weights").weight_map
-        for name in names.values():
+    if (index := _file(reference, _INDEX, **options)) is not None:
+        tensors = read_json(index, _WeightIndex, "an index of weights").weight_map
+        for name in tensors.values():
             _check_safetensors(name, f"{reference}: {_INDEX}")
-        return len(names)
-    if (path := found[_WEIGHTS]) is not None and path.is_file():
+        _check_layers(config, reference, len(tensors))
+    for name in sorted(set(tensors.values())) if index is not None else [_WEIGHTS]:
+        if (path := _file(reference, name, **options)) is None:
+            continue  # the library says what is missing
         with safe_open(path, "pt") as weights:
-            return len(weights.keys())
-    return _MOST_LAYERS  # the library says what is missing
-
-
-def _check_numbers(reference: str, **options: Any) -> None:
-    """Raise InputError if a weight is not a floating-point number.
-
-    The library casts them all: quantized weights without their configuration would be read as if they had no scale.
-    """
-    here = Path(reference).is_dir()
-    index, single = (
-        Path(reference) / name if here else hub_file(reference, name, **options) for name in (_INDEX, _WEIGHTS)
-    )
-    names = {_WEIGHTS} if single is not None and single.is_file() else set()
-    if index is not None and index.is_file():
-        names = set(read_json(index, _WeightIndex, "an index of weights").weight_map.values())
-    for name in sorted(names):
-        path = Path(reference) / name if here else hub_file(reference, name, **options)
-        if path is None or not path.is_file():
-            continue
-        with safe_open(path, "pt") as weights:
-            for tensor in weights.keys():  # noqa: SIM118 - not a mapping
+            if index is None:
+                _check_layers(config, reference, len(weights.keys()))
+            for tensor in weights.keys() if getattr(config, "quantization_config", None) is None else ():
                 # buffers, such as GPT-2's masks, may be whole numbers; they end in .bias or other names
                 if tensor.endswith(".weight") and "F" not in (kind := weights.get_slice(tensor).get_dtype()):
                     raise InputError(
@@ -620,33 +601,10 @@ def _check_safetensors(name: Any, where: str) -> None:
         raise InputError(f"{where} names weights that are not a safetensors file in its folder, {str(name)!a}")
 
 
-def _check_adapter(folder: Path) -> None:
-    """Raise InputError unless a peft adapter is LoRA or DoRA in safetensors.
-
-    Adapters of other kinds can name tokenizers, models and files that peft would load as well.
-    """
-    if not (folder / ADAPTER_WEIGHTS).is_file():
-        why = f"; {_refused(pickles[0])}" if (pickles := _pickles(folder)) else ""
-        raise InputError(f"{folder}: there is {ADAPTER}, but no {ADAPTER_WEIGHTS}{why}")
-    config = read_json(folder / ADAPTER, _AdapterConfig, "the configuration of a peft adapter")
-    if config.peft_type != "LORA":
-        raise InputError(
-            f"{folder}: a checkpoint of another peft method ({config.peft_type!a}); merge it into its base first"
-        )
-    if config.layer_replication:
-        raise InputError(f"{folder / ADAPTER}: layer_replication is not supported; merge it into its base first")
-    if config.megatron_config:
-        raise InputError(
-            f"{folder / ADAPTER}: megatron_config names a module to import, which temporalwiki does not do: remove it"
-        )
-
-
-def _pickles(folder: Path) -> list[str]:
-    return sorted(path.name for pattern in PICKLES for path in folder.glob(pattern)) if folder.is_dir() else []
-
-
-def _refused(pickle: str) -> str:
-    return f"{pickle} may run code when it is read, so temporalwiki does not read it"
+def _pickles(folder: Path) -> str:
+    """Return why the weights in a folder are not read, if they are pickles, or else ""."""
+    found = sorted(path.name for pattern in PICKLES for path in folder.glob(pattern)) if folder.is_dir() else []
+    return f"{found[0]} may run code when it is read, so temporalwiki does not read it" if found else ""
 
 
 def _first_line(error: Any) -> str:

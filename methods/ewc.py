@@ -10,7 +10,6 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import option
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, Model, Phase, StepShare
@@ -29,13 +28,8 @@ class EWC(Method):
     needs_past: ClassVar[bool] = True
     shardable: ClassVar[bool] = False
 
-    penalty: float = option(10.0, "weight of the past relative to the new data")
-    fisher_examples: int = option(256, "past examples from which the Fisher information is estimated")
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a value out of range."""
-        if self.penalty < 0 or self.fisher_examples < 1:
-            raise UsageError("ewc needs penalty >= 0 and at least one example for the Fisher information")
+    penalty: float = option(10.0, "weight of the past relative to the new data", at_least=0)
+    fisher_examples: int = option(256, "past examples from which the Fisher information is estimated", at_least=1)
 
     def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss:
         """Return the function for the penalty. An interrupted run left F in the phase's folder."""

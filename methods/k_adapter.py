@@ -9,9 +9,9 @@ To load a saved phase, attach it to a fresh copy of its base model::
 from __future__ import annotations
 
 import copy
-import math
 from dataclasses import dataclass
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
 
@@ -56,18 +56,19 @@ class KAdapter(Method):
     adds_only: ClassVar[bool] = True
     gradients_through_base: ClassVar[bool] = False
 
-    k: int = option(2, "new layers per phase")
+    k: int = option(2, "new layers per phase", at_least=1)
     layers: tuple[int, ...] | None = option(
         None, "layers whose outputs the new layers read, counted from 1 (default: 1, 11 and one near the top)"
     )
-    scale: float = option(0.1, "factor of the output that the new layers add to the final hidden state")
+    scale: float = option(
+        0.1, "factor of the output that the new layers add to the final hidden state", above=0, below=inf
+    )
     gate: bool = option(False, "learn this factor, starting at 0, so that the new layers change nothing at first")
     once: bool = option(False, "add layers in the first phase only, and train them further in later phases")
 
     def __post_init__(self) -> None:
         """Raise UsageError for options that fit no model."""
-        if self.k < 1 or not (self.scale > 0 and math.isfinite(self.scale)):
-            raise UsageError(f"k_adapter needs k >= 1 and scale > 0, not {self.k} and {self.scale:g}")
+        super().__post_init__()
         if self.layers is not None and len(self.layers) != self.k:
             raise UsageError(f"k_adapter has k = {self.k} new layers, but {len(self.layers)} to read")
         if self.layers is not None and any(a >= b for a, b in zip(self.layers, self.layers[1:], strict=False)):

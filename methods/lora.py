@@ -63,15 +63,10 @@ class LoRA(Method):
 
     adds_only: ClassVar[bool] = True
 
-    rank: int = option(4, "rank of the adapters of one phase")
-    alpha: float = option(32.0, "adapters are scaled by alpha / rank; CKL's code uses 1")
-    dropout: float = option(0.0, "dropout on the adapters' input")
+    rank: int = option(4, "rank of the adapters of one phase", at_least=1)
+    alpha: float = option(32.0, "adapters are scaled by alpha / rank; CKL's code uses 1", above=0)
+    dropout: float = option(0.0, "dropout on the adapters' input", at_least=0, below=1)
     target: tuple[str, ...] | None = option(None, f"layers to adapt: names, or {_ALL} (default: query and value)")
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a value out of range."""
-        if self.rank < 1 or not self.alpha > 0 or not 0 <= self.dropout < 1:
-            raise UsageError(f"{type(self).__name__.lower()} needs rank >= 1, alpha > 0 and 0 <= dropout < 1")
 
     def prepare(self, model: Model, phase: Phase) -> PeftModel:
         """Add the phase's adapters, which change nothing at first."""

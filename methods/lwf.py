@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, Model, Phase, StepShare
 
@@ -29,13 +28,8 @@ class LwF(Method):
     reads_logits: ClassVar[bool] = True
     shardable: ClassVar[bool] = False
 
-    weight: float = option(1.0, "weight of the distillation relative to the loss")
-    temperature: float = option(2.0, "temperature that softens both distributions")
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a value out of range."""
-        if self.weight < 0 or not self.temperature > 0:
-            raise UsageError(f"lwf needs weight >= 0 and temperature > 0, not {self.weight:g}, {self.temperature:g}")
+    weight: float = option(1.0, "weight of the distillation relative to the loss", at_least=0)
+    temperature: float = option(2.0, "temperature that softens both distributions", above=0)
 
     def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss:
         """Return the function for the distillation term. The teacher is a frozen copy of the starting checkpoint."""

@@ -10,7 +10,7 @@ from peft import PeftModel
 from peft.utils.merge_utils import ties
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.options import did_you_mean, option
+from temporalwiki.base.options import option
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.expansion import unwrapped
 from temporalwiki.methods.lora import LoRA, check_can_continue, extend_adapters, train_adapters
@@ -33,19 +33,10 @@ class Merge(Method):
     as peft merges adapters; their base is 0.
     """
 
-    weight: float = option(0.5, "weight of the trained parameters")
+    weight: float = option(0.5, "weight of the trained parameters", above=0, at_most=1)
     how: str = option("average", "average or ties", HOW)
-    density: float = option(0.2, "ties: share of the entries of an update that is kept")
-    rank: int = option(0, "rank of LoRA adapters to train and merge; 0: all parameters")
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a value out of range."""
-        if not 0 < self.weight <= 1:
-            raise UsageError(f"merge needs a weight above 0 and at most 1, not {self.weight:g}")
-        if self.how not in HOW:
-            raise UsageError(f"merge: no way {self.how!r}{did_you_mean(self.how, HOW)}; there are {', '.join(HOW)}")
-        if not 0 < self.density < 1 or self.rank < 0:
-            raise UsageError("merge needs a density between 0 and 1, and a rank of at least 0")
+    density: float = option(0.2, "ties: share of the entries of an update that is kept", above=0, below=1)
+    rank: int = option(0, "rank of LoRA adapters to train and merge; 0: all parameters", at_least=0)
 
     def prepare(self, model: Model, phase: Phase) -> Model:
         """Make all parameters trainable, or add an adapter, or continue to train the adapter of an earlier phase.

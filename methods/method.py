@@ -14,6 +14,7 @@ from peft import PeftModel
 from torch import nn
 from transformers import PreTrainedModel
 
+from temporalwiki.base.options import check_options
 from temporalwiki.methods.architecture import train_text
 from temporalwiki.methods.expansion import expansion_of, unwrapped, write_expansion
 from temporalwiki.methods.packing import check_columns
@@ -76,6 +77,10 @@ class Method:
     reads_logits: ClassVar[bool] = False  # whether its extra loss reads the logits
     shardable: ClassVar[bool] = True  # whether its extra loss and hooks work on weights that FSDP shards
     unsupported_architecture: ClassVar[str] = ""  # "encoder-decoder", "decoder-only" or "" (it supports both)
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a value that an option does not allow."""
+        check_options(self, f"{type(self).__module__.rpartition('.')[2]}: ")
 
     def prepare(self, model: Model, phase: Phase) -> Model:
         """Return the model, with gradients required for exactly the parameters that this phase trains.

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
 from temporalwiki.methods.method import Method
 
@@ -22,13 +21,8 @@ class MixReview(Method):
 
     needs_past: ClassVar[bool] = True
 
-    ratio: float = option(2.0, "past examples per new example in the first epoch")
-    decay: float = option(0.7, "factor of the ratio from one epoch to the next")
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a value out of range."""
-        if not self.ratio > 0 or not 0 < self.decay <= 1:
-            raise UsageError(f"mix_review needs ratio > 0 and 0 < decay <= 1, not {self.ratio:g} and {self.decay:g}")
+    ratio: float = option(2.0, "past examples per new example in the first epoch", above=0)
+    decay: float = option(0.7, "factor of the ratio from one epoch to the next", above=0, at_most=1)
 
     def review(self, epoch: int, new: int) -> int:
         """Return the number of past examples in epoch ``epoch`` (from 0), given ``new`` new ones."""

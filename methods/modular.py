@@ -8,8 +8,8 @@ To load a saved phase, attach it to a fresh copy of its base model::
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -22,7 +22,7 @@ from transformers.activations import ACT2FN
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.t5.modeling_t5 import T5Stack
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError
 from temporalwiki.base.options import option
 from temporalwiki.methods.architecture import is_encoder_decoder, seeded, train_only_decoder
 from temporalwiki.methods.checkpoint import load_model
@@ -82,12 +82,9 @@ class Modular(Method):
     gradients_through_base: ClassVar[bool] = False
 
     small: str | None = option(None, "T5 model with the pretrained small encoder (default: a new T5-small encoder)")
-    scale: float = option(0.05, "factor of the output that the small encoder adds to the encoder's")
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a scale that adds nothing."""
-        if not (self.scale > 0 and math.isfinite(self.scale)):
-            raise UsageError(f"modular needs scale > 0, not {self.scale:g}")
+    scale: float = option(
+        0.05, "factor of the output that the small encoder adds to the encoder's", above=0, below=inf
+    )
 
     def prepare(self, model: Model, phase: Phase) -> PreTrainedModel:
         """Add the phase's small encoder; this phase trains it and the decoder.

@@ -10,7 +10,6 @@ import torch
 from peft.tuners.lora import LoraLayer
 from torch import nn
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
 from temporalwiki.methods.lora import LoRA, adapters, is_fused
 from temporalwiki.methods.method import Batch, ExtraLoss, Model, Phase, StepShare
@@ -27,13 +26,7 @@ class OLoRA(LoRA):
 
     shardable: ClassVar[bool] = False
 
-    weight: float = option(0.5, "weight of the overlap with the adapters of earlier phases")
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a value out of range."""
-        super().__post_init__()
-        if not self.weight >= 0:
-            raise UsageError(f"o_lora needs weight >= 0, not {self.weight:g}")
+    weight: float = option(0.5, "weight of the overlap with the adapters of earlier phases", at_least=0)
 
     def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss | None:
         """Return the function for the overlap, or None in a first phase."""

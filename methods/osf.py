@@ -12,7 +12,7 @@ from peft.tuners.osf.layer import OSFLayer
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError
 from temporalwiki.base.options import option
 from temporalwiki.methods.architecture import unread
 from temporalwiki.methods.expansion import unwrapped
@@ -31,12 +31,9 @@ class OSF(Method):
 
     shardable: ClassVar[bool] = False
 
-    kept: float = option(0.5, "share of the singular values of each matrix whose directions are kept")
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a share out of range."""
-        if not 0 < self.kept < 1:
-            raise UsageError(f"osf needs a share of kept directions between 0 and 1, not {self.kept:g}")
+    kept: float = option(
+        0.5, "share of the singular values of each matrix whose directions are kept", above=0, below=1
+    )
 
     def prepare(self, model: Model, phase: Phase) -> PeftModel:
         """Split the matrices of all linear layers, which changes nothing at first; freeze everything else.

@@ -9,7 +9,6 @@ so, each chunk holds one document, or a part of it.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 from collections import Counter
@@ -154,11 +153,11 @@ def batches(texts: Iterable[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for text in texts:
-        if batch and (len(batch) == _BATCH_TEXTS or size + len(text) > _BATCH_CHARACTERS):
-            yield batch
-            batch, size = [], 0
         batch.append(text)
         size += len(text)
+        if len(batch) == _BATCH_TEXTS or size > _BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
     if batch:
         yield batch
 
@@ -297,16 +296,14 @@ def cached_rows(
     key = fingerprint(step, key, [str(field) for field in schema])
     path = cache / f"{step}-{key}.arrow"
     make_folder(cache)
-    counts = _cached_counts(path)
-    if counts is None:
-        with _locked(path):
-            counts = _cached_counts(path)  # another process may have made them in the meantime
-            if counts is None:
-                for part in cache.glob(f".{path.name}.*.part"):  # left by a killed run
-                    part.unlink(missing_ok=True)
-                counts = Counter()
-                size = _write(path, schema, key, rows(counts), name)
-                write_json(path.with_suffix(".json"), {"counts": counts, "bytes": size})
+    with _locked(path):  # another process may be making them
+        counts = _cached_counts(path)
+        if counts is None:
+            for part in cache.glob(f".{path.name}.*.part"):  # left by a killed run
+                part.unlink(missing_ok=True)
+            counts = Counter()
+            size = _write(path, schema, key, rows(counts), name)
+            write_json(path.with_suffix(".json"), {"counts": counts, "bytes": size})
     return datasets.Dataset.from_file(str(path)), counts
 
 
@@ -326,18 +323,14 @@ def _cached_counts(path: Path) -> Counts | None:
         return None
 
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Any:
+    """Return a context in which no other process writes ``path``."""
     lock = FileLock(path.with_name(f".{path.name}.lock"))
     try:
-        lock.acquire(timeout=0)
+        return lock.acquire(timeout=0)
     except Timeout:
         say(f"{path}: waiting for another process to write it")
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
+        return lock.acquire()
 
 
 def _write(path: Path, schema: pa.Schema, key: str, rows: Iterable[Row], name: str) -> int:
@@ -353,21 +346,8 @@ def _write(path: Path, schema: pa.Schema, key: str, rows: Iterable[Row], name: s
         with part.open("wb") as file, pa.ipc.new_stream(file, schema) as writer:
             rows = chain([first], rows)
             while batch := list(islice(rows, _BATCH_ROWS)):
-                writer.write_batch(_record_batch(batch, schema))
+                writer.write_batch(pa.RecordBatch.from_pylist(batch, schema))
         return part.stat().st_size
-
-
-def _record_batch(rows: Sequence[Row], schema: pa.Schema) -> pa.RecordBatch:
-    columns = []
-    for field in schema:
-        values = [row[field.name] for row in rows]
-        if pa.types.is_list(field.type):
-            offsets = np.cumsum([0, *map(len, values)], dtype=np.int32)
-            flat = pa.array(np.concatenate(values), field.type.value_type)
-            columns.append(pa.ListArray.from_arrays(offsets, flat))
-        else:
-            columns.append(pa.array(values, field.type))
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 # Batches

@@ -9,7 +9,6 @@ from typing import Any
 
 import torch
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
 from temporalwiki.methods.method import Method
 
@@ -99,14 +98,9 @@ class RecAdam(Method):
     matches.
     """
 
-    gamma: float = option(5000.0, "strength of the pull to the starting checkpoint")
+    gamma: float = option(5000.0, "strength of the pull to the starting checkpoint", at_least=0)
     t0: float = option(250.0, "step at which the pull and Adam have equal weight")
-    k: float = option(0.5, "how fast the weight shifts from the pull to Adam")
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for values that would push away from the starting checkpoint."""
-        if self.gamma < 0 or self.k <= 0:
-            raise UsageError(f"recadam needs gamma >= 0 and k > 0, not {self.gamma:g} and {self.k:g}")
+    k: float = option(0.5, "how fast the weight shifts from the pull to Adam", above=0)
 
     def optimizer(self, groups: list[dict[str, Any]], **settings: Any) -> torch.optim.Optimizer:
         """Return the optimizer. Its theta_0 is the phase's starting checkpoint."""

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.mix_review import sample
@@ -23,12 +22,7 @@ class Replay(Method):
 
     needs_past: ClassVar[bool] = True
 
-    share: float = option(0.1, "share of past data in each batch")
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for a share out of range."""
-        if not 0 < self.share < 1:
-            raise UsageError(f"replay needs a share between 0 and 1, not {self.share:g}")
+    share: float = option(0.1, "share of past data in each batch", above=0, below=1)
 
     def epoch(self, epoch: int, new: int, past: int, draw: np.random.Generator) -> np.ndarray:
         """Return both kinds of examples, each shuffled, with the past ones spread evenly over the batches.

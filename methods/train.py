@@ -7,7 +7,7 @@ import math
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -30,7 +30,7 @@ from temporalwiki.methods.attention import check_kernels, set_attention
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
 from temporalwiki.methods.method import Method, Phase
-from temporalwiki.methods.options import MAY_DIFFER, TrainOptions, recorded
+from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
 from temporalwiki.methods.processes import processes, sharded
 from temporalwiki.methods.quantization import check_installed, quantized
 from temporalwiki.methods.trainer import last_complete, no_space_left
@@ -159,14 +159,14 @@ def _phase(run: Run, reads: list[str]) -> dict[str, Any]:
 
 def _identity(run: Run) -> dict[str, Any]:
     """Return what identifies a run. A run with the same identity continues it."""
-    options = {name: value for name, value in recorded(run.options).items() if name not in MAY_DIFFER}
+    options = {name: value for name, value in asdict(run.options).items() if name not in MAY_DIFFER}
     identity = {
         "method": run.name,
         "model": checkpoint.absolute(run.model),
         "data": checkpoint.absolute(run.data),
         "config": run.config,
         "past": run.past,
-        **{f"{run.name}.{name}": value for name, value in recorded(run.method).items()},
+        **{f"{run.name}.{name}": value for name, value in asdict(run.method).items()},
         **options,
     }
     return json.loads(json.dumps(identity))  # lists for tuples, as in the file

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.eval_harness.task import NothingToScoreError
 from temporalwiki.methods import checkpoint as checkpoints
-from temporalwiki.methods.options import MAY_DIFFER, recorded
+from temporalwiki.methods.options import MAY_DIFFER
 from temporalwiki.methods.train import MANIFEST, Run, train
 from temporalwiki.methods.training_data import (
     check_config,
@@ -101,10 +101,10 @@ def _plan_training(
     data = experiment.data
     reads = configs_to_read(line.name, line.method, data, config, line.past, line.options, _configs(data))
     check_content(data, reads, line.method, line.options)
-    options = {key: value for key, value in recorded(line.options).items() if key not in MAY_DIFFER}
+    options = {key: value for key, value in asdict(line.options).items() if key not in MAY_DIFFER}
     inputs = [
         line.name,
-        recorded(line.method),
+        asdict(line.method),
         options,
         [[read, _content(data, read)] for read in [*reads, *facts_config(line.method, config)]],
     ]

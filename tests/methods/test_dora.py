@@ -11,7 +11,7 @@ import torch
 from peft import PeftModel
 from torch import nn
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError
 from temporalwiki.methods.checkpoint import load_model
 from temporalwiki.methods.dora import DoRA
 from temporalwiki.methods.lora import LoRA, adapters
@@ -129,8 +129,3 @@ def test_a_phase_of_the_other_kind_is_refused(first: type[LoRA], second: type[Lo
     saved(first(), first().prepare(load_model(str(tmp_path / "base")), Phase()), tmp_path / "1")
     with pytest.raises(InputError, match=f"a checkpoint of {first.__name__.lower()}: .* merge it"):
         second().prepare(load_model(str(tmp_path / "1")), Phase())
-
-
-def test_what_is_no_adapter_is_refused() -> None:
-    with pytest.raises(UsageError, match="dora needs rank >= 1"):
-        DoRA(rank=0)

@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import nn
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.ewc import EWC, fisher
 from temporalwiki.methods.method import Batch, Phase, StepShare
 
@@ -142,9 +141,3 @@ def test_the_information_of_a_language_model(kind: str) -> None:
             scale = float(expected[parameter].max())
             torch.testing.assert_close(f.double(), expected[parameter], rtol=1e-3, atol=1e-5 * scale, msg=parameter)
     assert all(p.grad is None for p in model.parameters())
-
-
-def test_what_is_no_penalty_is_refused() -> None:
-    for bad in ({"penalty": -1.0}, {"fisher_examples": 0}):
-        with pytest.raises(UsageError, match="ewc needs penalty >= 0"):
-            EWC(**bad)

@@ -435,12 +435,6 @@ def test_another_peft_method_is_refused() -> None:
         LoRA().prepare(get_peft_model(base("llama"), config), Phase())
 
 
-def test_what_is_no_adapter_is_refused() -> None:
-    for bad in ({"rank": 0}, {"alpha": 0.0}, {"alpha": -1.0}, {"dropout": 1.0}, {"dropout": -0.1}):
-        with pytest.raises(UsageError, match="lora needs rank >= 1, alpha > 0 and 0 <= dropout < 1"):
-            LoRA(**bad)
-
-
 @settings(max_examples=10)
 @given(first=st.integers(1, 3), more=st.integers(1, 3), seed=st.integers(0, 100))
 def test_any_ranks_can_follow_each_other(first: int, more: int, seed: int) -> None:

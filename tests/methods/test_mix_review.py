@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.diff import Diff
 from temporalwiki.methods.mix_review import MixReview, sample
 from temporalwiki.methods.options import TrainOptions
@@ -157,9 +156,3 @@ def test_plain_training_reads_the_new_data_alone_in_another_order_each_epoch() -
     assert sorted(first) == sorted(second) == list(range(50))
     assert list(first) != list(second)
     assert list(order[100:]) == [EMPTY] * 5
-
-
-def test_what_is_no_mix_is_refused() -> None:
-    for bad in ({"ratio": 0.0}, {"ratio": -1.0}, {"decay": 0.0}, {"decay": 1.1}):
-        with pytest.raises(UsageError, match="mix_review needs ratio > 0 and 0 < decay <= 1"):
-            MixReview(**bad)

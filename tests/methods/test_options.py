@@ -15,9 +15,10 @@ from temporalwiki.base.options import from_mapping
 from temporalwiki.methods import METHODS, find_method
 from temporalwiki.methods.k_adapter import KAdapter
 from temporalwiki.methods.lora import LoRA
+from temporalwiki.methods.merge import Merge
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.modular import Modular
-from temporalwiki.methods.options import TrainOptions, recorded
+from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.recadam import RecAdam
 from temporalwiki.methods.recipes import configured, names, read_recipe
 
@@ -94,17 +95,25 @@ BAD: dict[str, tuple[type, dict[str, Any], str]] = {
     "no such precision": (TrainOptions, {"precision": "float7"}, r"^no precision 'float7'"),
     **{
         f"{name} 0": (TrainOptions, {name: 0}, f"^{name} must be at least 1, not 0$")
-        for name in ("batch_size", "micro_batch_size", "sequence_length", "epochs", "save_steps", "logging_steps")
+        for name in ("batch_size", "micro_batch_size", "epochs", "save_steps", "logging_steps", "max_steps")
     },
-    "max_steps 0": (TrainOptions, {"max_steps": 0}, r"^max_steps must be at least 1, not 0$"),
-    "nothing to predict": (TrainOptions, {"sequence_length": 1}, r"^sequence_length must be at least 2"),
-    "no learning": (TrainOptions, {"learning_rate": 0}, r"^learning_rate must be above 0, not 0$"),
-    "warm-up to the end": (TrainOptions, {"warmup_ratio": 1}, r"^warmup_ratio must be at least 0 and below 1"),
-    "all masked": (TrainOptions, {"mask_rate": 1}, r"mask_rate between 0 and 1$"),
-    "negative decay": (TrainOptions, {"weight_decay": -1}, r"must not be negative"),
-    "negative seed": (TrainOptions, {"seed": -1}, r"seed between 0 and 2\*\*32$"),
-    "seed too large": (TrainOptions, {"seed": 2**32}, r"seed between 0 and 2\*\*32$"),
-    "a method's own check": (RecAdam, {"gamma": -1}, r"^recadam needs gamma >= 0"),
+    "nothing to predict": (TrainOptions, {"sequence_length": 1}, r"^sequence_length must be at least 2, not 1$"),
+    "no learning": (TrainOptions, {"learning_rate": 0}, r"^learning_rate must be above 0, not 0\.0$"),
+    "warm-up to the end": (
+        TrainOptions,
+        {"warmup_ratio": 1},
+        r"^warmup_ratio must be at least 0 and below 1, not 1\.0$",
+    ),
+    "all masked": (TrainOptions, {"mask_rate": 1}, r"^mask_rate must be above 0 and below 1"),
+    "negative decay": (TrainOptions, {"weight_decay": -1}, r"^weight_decay must be at least 0"),
+    "negative seed": (TrainOptions, {"seed": -1}, r"^seed must be at least 0 and below 4294967296, not -1$"),
+    "seed too large": (TrainOptions, {"seed": 2**32}, r"^seed must be at least 0 and below 4294967296"),
+    "a method's own": (RecAdam, {"gamma": -1}, r"^recadam: gamma must be at least 0, not -1\.0$"),
+    "a method's choice": (
+        Merge,
+        {"how": "tie"},
+        r"^merge: no how 'tie' \(did you mean ties\?\); there are average, ties$",
+    ),
 }
 
 
@@ -112,6 +121,31 @@ BAD: dict[str, tuple[type, dict[str, Any], str]] = {
 def test_a_bad_value_is_refused_with_its_name(of: Any, values: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         from_mapping(of, values, "here: ")
+
+
+# method -> its options, each with values that it refuses
+NAN = float("nan")
+OUT_OF_RANGE: dict[str, dict[str, tuple[float, ...]]] = {
+    "recadam": {"gamma": (-1.0, NAN), "k": (0.0, -0.5)},
+    "mix_review": {"ratio": (0.0, -1.0), "decay": (0.0, 1.1)},
+    "replay": {"share": (0.0, 1.0, -0.1, 1.5, NAN)},
+    "lora": {"rank": (0,), "alpha": (0.0, -1.0), "dropout": (1.0, -0.1)},
+    "dora": {"rank": (0,)},
+    "o_lora": {"weight": (-1.0, NAN), "rank": (0,)},
+    "k_adapter": {"k": (0,), "scale": (0.0, float("inf"), NAN)},
+    "modular": {"scale": (0.0, -1.0, float("inf"), NAN)},
+    "ewc": {"penalty": (-1.0,), "fisher_examples": (0,)},
+    "lwf": {"weight": (-1.0,), "temperature": (0.0, -2.0)},
+    "osf": {"kept": (0.0, 1.0, -0.1, NAN)},
+    "merge": {"weight": (0.0, -0.5, 1.5, NAN), "density": (0.0, 1.0), "rank": (-1,)},
+}
+
+
+@pytest.mark.parametrize(("name", "option"), [(name, option) for name, own in OUT_OF_RANGE.items() for option in own])
+def test_a_method_refuses_what_its_option_does_not_allow(name: str, option: str) -> None:
+    for bad in OUT_OF_RANGE[name][option]:
+        with pytest.raises(UsageError, match=f"^{name}: {option} must be (at least|above) .*, not {bad}$"):
+            find_method(name)(**{option: bad})
 
 
 ANYTHING = st.recursive(
@@ -287,13 +321,3 @@ def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:
         UsageError, match=r"no recipe 'ckl-t5' \(did you mean ckl-t5-large\?\): a YAML file, or ckl-gpt2"
     ):
         read_recipe("ckl-t5", None)
-
-
-def test_a_run_from_before_an_option_existed_is_the_same_run() -> None:
-    assert "held_out" not in recorded(TrainOptions())
-    assert recorded(TrainOptions(held_out=5))["held_out"] == 5
-    assert recorded(TrainOptions()).keys().isdisjoint({"dtype", "quantize"})
-    assert recorded(TrainOptions(dtype="bf16"))["dtype"] == "bf16"
-    assert recorded(TrainOptions())["max_steps"] is None
-    assert recorded(LoRA()) == {"rank": 4, "alpha": 32.0, "dropout": 0.0}
-    assert recorded(LoRA(target=("q_proj",)))["target"] == ("q_proj",)

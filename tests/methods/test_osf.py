@@ -11,7 +11,6 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, PreTrainedModel
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.method import Method, Phase
 from temporalwiki.methods.osf import OSF
 
@@ -93,9 +92,3 @@ def test_only_the_split_matrices_are_trained() -> None:
     trained = [name for name, p in model.named_parameters() if p.requires_grad]
     assert len(trained) == 3 * 4 * model.config.n_layer
     assert all(".osf_svd_params." in name for name in trained)
-
-
-def test_a_share_out_of_range_is_refused() -> None:
-    for kept in (0.0, 1.0, -0.1, float("nan")):
-        with pytest.raises(UsageError, match="osf needs a share of kept directions between 0 and 1"):
-            OSF(kept=kept)

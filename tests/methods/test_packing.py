@@ -553,7 +553,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path, monkeypatch: pyt
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(packing, "_record_batch", full)
+        patch.setattr(packing.pa.ipc, "new_stream", full)
         with pytest.raises(InputError, match=r"s-\w+\.arrow: no space left on the disk"):
             cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     assert {path.suffix for path in tmp_path.iterdir()} <= {".lock"}

@@ -6,11 +6,9 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.replay import Replay
 from temporalwiki.methods.trainer import EMPTY, example_order
@@ -55,9 +53,3 @@ def test_the_past_is_drawn_anew_and_the_new_shuffled_anew_each_epoch() -> None:
     assert list(orders[0][orders[0] < 100]) != list(orders[1][orders[1] < 100])
     again = Replay(share=0.5).epoch(1, 100, 10_000, np.random.default_rng([0, 1]))
     assert list(again) == list(orders[1])
-
-
-def test_what_leaves_no_room_for_the_new_is_refused() -> None:
-    for bad in (0.0, 1.0, -0.1, 1.5, float("nan")):
-        with pytest.raises(UsageError, match="replay needs a share between 0 and 1"):
-            Replay(share=bad)

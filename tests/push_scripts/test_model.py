@@ -720,7 +720,7 @@ REFUSED: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "no vocabulary": ("diff", remove("tokenizer.json"), "no tokenizer: vocabulary, such as tokenizer.json, is"),
     "no tokenizer": ("lora", remove("tokenizer_config.json"), "no tokenizer: tokenizer_config.json is missing"),
     "a damaged record": ("diff", cut("training.json"), "training.json: not the record of a training run"),
-    "a damaged adapter": ("lora", cut("adapter_config.json"), "adapter_config.json: cannot be read"),
+    "a damaged adapter": ("lora", cut("adapter_config.json"), "adapter_config.json: not the configur"),
     "a damaged description": ("k_adapter", cut("expansion.json"), "not the description of an expanded model"),
     "a file from elsewhere": ("diff", elsewhere, "tokenizer.json: it is a link"),
     "weights from elsewhere": ("diff", outside, "does not name the files of the weights"),

@@ -121,7 +121,7 @@ def test_models_are_read_by_from_pretrained_without_code() -> None:
         for name in [dotted(call.args[0]) if of == "functools.partial" else of]
         if name.endswith(".from_pretrained") and not name.startswith("Peft") and not path.startswith("benchmarks/")
     ]
-    assert len(autos) == 7
+    assert len(autos) == 6
     assert any(name == "auto.from_pretrained" for _, name, _ in autos)
     for path, _, call in autos:
         assert given(call, "trust_remote_code") is False, (path, ast.unparse(call))
