@@ -1,5 +1,6 @@
 # `make demo` and `make test` each make a virtual environment of their own from nothing.
-PYTHON ?= python3
+# PY=3.13 make test uses python3.13.
+PYTHON ?= python3$(if $(PY),.$(PY:3.%=%))
 JOBS ?= 2
 SECONDS ?= 60
 DUMPS ?= $(wildcard ../shared/data/dumps)
@@ -9,7 +10,7 @@ HASHED = $(shell $(PYTHON) -c 'import platform as p, sys; \
   print("yes" if (p.system(), p.machine(), sys.version_info[:2]) == ("Linux", "x86_64", (3, 11)) else "")')
 HASHES = --quiet --disable-pip-version-check --require-hashes --no-deps
 
-.PHONY: demo demo-real dumps test faults fuzz docs audit sbom release clean
+.PHONY: demo demo-real dumps test test-all faults fuzz docs audit sbom release clean
 
 demo: .venv/ready
 	.venv/bin/temporalwiki demo --out demo
@@ -20,11 +21,15 @@ demo-real: dumps .venv/real
 dumps:
 	@test -n '$(DUMPS)' || { echo 'Which dumps? make demo-real DUMPS=FOLDER; docs/building.md says how they are laid out.' >&2; exit 1; }
 
-test: .venv-test/ready
+# Without the tests marked `slow`: clusters, browsers, power cuts, kills, several processes, the fuzzers' corpus.
+test: SELECTION = -m 'not slow'
+test: test-all
+
+test-all: .venv-test/ready
 	.venv-test/bin/ruff check .
 	.venv-test/bin/ruff format --check .
 	.venv-test/bin/mypy
-	.venv-test/bin/pytest -n $(JOBS) --dist loadfile -rs
+	.venv-test/bin/pytest -n $(JOBS) --dist loadfile -rs $(SELECTION)
 
 # The site of docs/ with the API from docstrings: build/docs/index.html. A broken link fails.
 docs: .venv-test/ready

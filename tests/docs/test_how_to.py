@@ -28,6 +28,8 @@ from docs_shell import Shell
 from documents import ROOT, Typed, documents, typed
 from tiny_probes import CHANGED, LIGHT_TUNING, UNCHANGED, rows
 
+pytestmark = pytest.mark.slow
+
 PACKAGES = ("api", "base", "builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts", "src")
 GUIDES = [file for file in documents() if file.startswith("docs/how_to/add_")]
 FILE = re.compile(r"# ([\w/]+\.py)\n")

@@ -14,6 +14,8 @@ import pytest
 
 from documents import ROOT
 
+pytestmark = pytest.mark.slow
+
 PACKAGES = ("api", "base", "builders", "commands", "eval_harness", "methods", "model_cards", "push_scripts")
 FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if not path.is_symlink()]
 OURS = {"InputError", "UsageError", "UnreadablePage", "NotAnEntity", "ValueError", "RuntimeError"}

@@ -44,14 +44,16 @@ from file_server import FileServer, served
 from loopback_hub import LoopbackHub
 from tiny_ckl import decide, write_kilt, write_lama, write_news, write_review
 
-ENVIRONMENT = "would make another environment; CI makes one by `make test`, a clean machine tries the others"
+pytestmark = pytest.mark.slow
+
+ENVIRONMENT = "would make another environment; CI makes one by `make test-all`, a clean machine tries the others"
 MANY = "needs several GPUs or machines, and names its options by ..."
 LOGS = "reads the log of another harness; tests/eval_harness/adapters/test_logs.py makes some"
 ADAPTERS = "tests/eval_harness/adapters runs it and compares its numbers"
 # beginning of a command -> why it is not run here
 NOT_RUN = {
     "pip install": ENVIRONMENT,
-    "make ": "makes an environment of its own; CI runs `make test`, tests/eval_harness/test_demo.py the demo",
+    "make ": "makes an environment of its own; CI runs `make test-all`, tests/eval_harness/test_demo.py the demo",
     "accelerate launch": MANY,
     "ACCELERATE_USE_CPU=true torchrun": MANY,
     "lm_eval run": ADAPTERS,

@@ -35,6 +35,8 @@ import tiny_models
 from a_folder import contents
 from a_row import make_row
 
+pytestmark = pytest.mark.slow
+
 SMALL = Size(
     world=World(
         dates=("20210801", "20210901", "20211001", "20211101"),

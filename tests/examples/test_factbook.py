@@ -27,6 +27,8 @@ from a_factbook import Json, country, two_years, write_clone
 from a_folder import contents
 from documents import ROOT
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = ROOT / "examples" / "factbook" / "convert.py"
 
 

@@ -14,7 +14,7 @@ pytest.importorskip("spacy", reason="spacy, which the notebooks' tiny model come
 from documents import ROOT
 from notebooks import html, run
 
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 
 FOLDER = ROOT / "examples" / "notebooks"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))

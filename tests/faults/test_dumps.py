@@ -33,6 +33,8 @@ from tiny_dumps import (
     write_wikidata,
 )
 
+pytestmark = pytest.mark.slow
+
 DATES = ("20211101", "20211201")
 PAGES = [page(i, f"Town {i}", f"Town {i} is in Norland. It has a mayor.", revision_id=10 + i) for i in range(1, 6)]
 STREAMS = [header(), "".join(PAGES[:2]), "".join(PAGES[2:4]), PAGES[4], FOOTER]

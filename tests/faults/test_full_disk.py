@@ -19,6 +19,8 @@ from a_disk import disk
 from faults.commands import Bench
 from faults.rows import ONE_LINE
 
+pytestmark = pytest.mark.slow
+
 PAGE = 4096  # bytes; a file takes whole pages
 SAID = ("no space left on the disk; free some", "free; make room", "database or disk is full; set HF_HOME to")
 

@@ -16,6 +16,8 @@ import pytest
 from temporalwiki.builders.sql import database
 from temporalwiki.commands import main
 
+pytestmark = pytest.mark.slow
+
 SAID = "interrupted; run the same command again to continue\n"
 WORK = """
 import time

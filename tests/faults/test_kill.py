@@ -18,6 +18,8 @@ import pytest
 from faults.commands import DATA, MODELS, Bench, Command
 from faults.rows import SAME_BYTES
 
+pytestmark = pytest.mark.slow
+
 SEEDS = int(os.environ.get("SEEDS") or 0)
 SERIES = 3  # of each command, by default
 KILLS = 3  # in a row

@@ -22,6 +22,8 @@ from temporalwiki.commands import inspect, main
 import tiny_dumps
 from faults.one_line import error_of
 
+pytestmark = pytest.mark.slow
+
 DATES = ("20211101", "20211201")
 LIMITED = """
 import resource, sys

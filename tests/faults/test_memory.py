@@ -21,6 +21,8 @@ from temporalwiki.commands import main
 import tiny_dumps
 from faults.commands import Bench
 
+pytestmark = pytest.mark.slow
+
 DATES = ("20211101", "20211201")
 DIFFSET = "diffset-20211101-20211201"
 MB = 1 << 20

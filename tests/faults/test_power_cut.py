@@ -26,6 +26,8 @@ from faults.disk import KEPT
 from faults.struck import Ended, Struck
 from loopback_hub import LoopbackHub
 
+pytestmark = pytest.mark.slow
+
 SEEDS = int(os.environ.get("SEEDS") or 0)
 CUTS = 6  # of each command, by default
 # Syncs are recorded in the process of the command only.

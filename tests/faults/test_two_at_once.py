@@ -16,6 +16,8 @@ from temporalwiki.base.files import only_one
 from faults.commands import Bench
 from faults.rows import REFUSED
 
+pytestmark = pytest.mark.slow
+
 # share of the first command's changes of files when the second starts, and the second's error
 OF_DATA = {
     "build": (0.5, "another build is at work here"),

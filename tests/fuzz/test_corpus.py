@@ -21,6 +21,8 @@ from temporalwiki.eval_harness.statistics import Items, Ranks
 
 from fuzz import TARGETS
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 
 

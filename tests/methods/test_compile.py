@@ -10,7 +10,7 @@ from torch._dynamo.utils import counters
 
 import tiny_training
 
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 METHODS = ("diff", "lora", "dora", "o_lora", "k_adapter", "modular", "ewc", "lwf", "osf")
 
 

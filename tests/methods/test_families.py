@@ -29,6 +29,8 @@ from temporalwiki.methods.speed import Work, work
 import tiny_models
 import tiny_training
 
+pytestmark = pytest.mark.slow
+
 TOKENIZER = tiny_models.tokenizer("llama")
 TEXT = {
     "vocab_size": len(TOKENIZER),

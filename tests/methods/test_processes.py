@@ -77,7 +77,7 @@ RECIPE = Path(temporalwiki.__file__).parents[2] / "examples" / "fsdp.yaml"
 STEPS = ("--logging-steps", 1, "--sequence-length", 32, "--learning-rate", 1e-2)
 
 
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 
 
 @pytest.fixture(scope="module")

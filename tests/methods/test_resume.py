@@ -45,7 +45,7 @@ METHODS_OF = {
 }
 
 
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 
 
 @pytest.fixture(scope="session")

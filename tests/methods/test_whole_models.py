@@ -22,6 +22,8 @@ from temporalwiki.methods.method import Phase
 import tiny_models
 from a_folder import rewrite
 
+pytestmark = pytest.mark.slow
+
 WEIGHTS = "model.safetensors"
 Weights = dict[str, torch.Tensor]
 

@@ -36,6 +36,8 @@ from engine_tasks import (
     write_square,
 )
 
+pytestmark = pytest.mark.slow
+
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # before it is imported
 ray: Any = pytest.importorskip("ray", reason="Ray is not installed: pip install 'temporalwiki[ray]'")
 cluster_utils: Any = pytest.importorskip("ray.cluster_utils")

@@ -31,6 +31,8 @@ from engine_tasks import (
     write_square,
 )
 
+pytestmark = pytest.mark.slow
+
 SLURM = Machine(2, 2 << 30, "slurm")
 
 

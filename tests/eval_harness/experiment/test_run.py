@@ -29,7 +29,7 @@ import fake_slurm
 import tiny_models
 from faults.rows import SAME_BYTES
 
-pytestmark = pytest.mark.usefixtures("quick")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 
 Write = Callable[..., Path]
 

@@ -30,9 +30,12 @@ pytest.importorskip("playwright", reason="the browser tests need playwright: pip
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason="no Chromium to open the page with; on Debian: apt-get install chromium"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="no Chromium to open the page with; on Debian: apt-get install chromium"
+    ),
+]
 
 SCRIPT = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 COMMIT = "0123456789" * 4

@@ -20,6 +20,8 @@ import evaluate
 import pytest
 import yaml
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[3]
 METRICS = ROOT / "eval_harness" / "metrics"
 COMMIT = "0" * 40
