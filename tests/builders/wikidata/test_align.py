@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.wikidata.align import _align, _Text, filtered, says
+from temporalwiki.builders.wikidata.align import _align, _is_strict, _Page, _Text, filtered, says
 from temporalwiki.builders.wikidata.cues import cues_of
+from temporalwiki.builders.wikipedia.titles import title_hash
 
 import reference
 
@@ -65,12 +66,97 @@ def test_filters_1_and_2(subject: str, obj: str) -> None:
     assert (filtered(subject, obj) is None) == reference.passes_filters(subject, obj)
 
 
+def aligned(sentences: list[str], split: str = "deleted", mentioned_before: bool = False) -> dict[str, Any]:
+    """The fact that Ann was born in Marn, aligned with the sentences of her page."""
+    article: Any = SimpleNamespace(links=[], link_texts=frozenset(), places={})
+    texts = {split: _Text("Ann", 1, sentences, article)}
+    page: Any = SimpleNamespace(
+        texts=texts.get, cues=lambda number: cues_of(number, (), "en"), mentioned_before=lambda _row: mentioned_before
+    )
+    row = {"subject": "Ann", "relation": "place of birth", "object": "Marn", "split": split, "p": 19}
+    others = {"object_title": None, "subject_aliases": [], "current": True, "dated": "undated", "kind": "new_relation"}
+    return _align(row | others, page)
+
+
+BORN, RAIN = "Ann was born in Marn.", "It rained in Marn."
+
+
 @pytest.mark.parametrize(("place", "support"), [(40, "stated"), (41, "mentioned")])
 def test_the_first_40_sentences_that_name_the_object_are_compared(place: int, support: str) -> None:
     sentences = [f"In {year} it rained in Marn." for year in range(1900, 1900 + place - 1)]
-    article: Any = SimpleNamespace(links=[], link_texts=frozenset(), places={})
-    text = _Text("Ann", 1, [*sentences, "Ann was born in Marn."], article)
-    page: Any = SimpleNamespace(texts={"deleted": text}.get, cues=lambda number: cues_of(number, (), "en"))
-    labels = {"subject": "Ann", "relation": "place of birth", "object": "Marn"}
-    row = labels | {"split": "deleted", "p": 19, "object_title": None, "subject_aliases": [], "current": True}
-    assert _align(row, page)["support"] == support
+    assert aligned([*sentences, BORN])["support"] == support
+
+
+EVIDENCE = {
+    "the first of equals": ([RAIN, "It snowed in Marn."], RAIN),
+    "a better one later": ([RAIN, BORN], BORN),
+    "the first of the best": ([RAIN, BORN, "Ann was born near Marn."], BORN),
+}
+
+
+@pytest.mark.parametrize("case", EVIDENCE)
+def test_the_evidence_is_the_first_of_the_best_sentences(case: str) -> None:
+    sentences, expected = EVIDENCE[case]
+    assert aligned(sentences)["evidence"] == expected
+
+
+NEWLY_STATED = {  # sentence, split, whether the earlier article mentions the object
+    "a changed fact, stated": (BORN, "changed", False, True),
+    "a changed fact, mentioned before": (BORN, "changed", True, False),
+    "a changed fact that is only mentioned": (RAIN, "changed", False, False),
+    "an unchanged fact": (BORN, "unchanged", False, False),
+    "a deleted fact": (BORN, "deleted", False, False),
+}
+
+
+@pytest.mark.parametrize("case", NEWLY_STATED)
+def test_a_changed_fact_is_newly_stated_if_the_earlier_article_lacks_its_object(case: str) -> None:
+    sentence, split, before, expected = NEWLY_STATED[case]
+    assert aligned([sentence], split, before)["newly_stated"] is expected
+
+
+CHANGED = {"split": "changed", "kind": "new_object", "current": True, "dated": "undated", "gone_objects": ["Oslun"]}
+STRICT: dict[str, tuple[dict[str, Any], str, bool, bool]] = {  # row, support, newly stated
+    "the old object is gone": ({}, "stated", False, True),
+    "as an item of a list": ({}, "list", False, True),
+    "only mentioned": ({}, "mentioned", False, False),
+    "not right any more": ({"current": False}, "stated", True, False),
+    "no object is gone": ({"gone_objects": []}, "stated", False, False),
+    "no object is gone, but newly stated": ({"gone_objects": []}, "stated", True, True),
+    "no object is gone, but dated within": ({"gone_objects": [], "dated": "within"}, "stated", False, True),
+    "another kind, and an object is gone": ({"kind": "new_relation"}, "stated", False, False),
+    "another kind, newly stated": ({"kind": "new_subject", "gone_objects": []}, "stated", True, True),
+    "unchanged": ({"split": "unchanged", "kind": "unchanged", "gone_objects": []}, "stated", False, True),
+    "unchanged, only mentioned": ({"split": "unchanged", "kind": "unchanged"}, "mentioned", False, False),
+    "deleted": ({"split": "deleted", "kind": "replaced", "dated": "within"}, "stated", False, False),
+}
+
+
+@pytest.mark.parametrize("case", STRICT)
+def test_a_strict_fact_is_stated_right_and_new(case: str) -> None:
+    row, support, newly_stated, expected = STRICT[case]
+    assert _is_strict(CHANGED | row, support, newly_stated) is expected
+
+
+BEFORE = {  # the earlier article, and whether it mentions Marn, whose page is "Marn (town)" and alias "MRN"
+    "not at all": ("She lives by the river.", False),
+    "no earlier article": (None, False),
+    "by label, in any case": ("She lives in MARN.", True),
+    "inside a word": ("She reads Marne.", False),
+    "in a template": ("{{Infobox|birthplace=Marn}}", True),
+    "by alias": ("She lives in MRN.", True),
+    "by alias in another case": ("She lives in mrn.", False),
+    "by a link with another text": ("She lives in [[Marn (town)|her town]].", True),
+}
+
+
+@pytest.mark.parametrize("case", BEFORE)
+def test_the_earlier_article_decides_what_was_mentioned_before(case: str) -> None:
+    wikitext, expected = BEFORE[case]
+    prev, recent = (
+        SimpleNamespace(find=lambda _page_id, text=text: None if text is None else SimpleNamespace(wikitext=text))
+        for text in (wikitext, None if expected else "Marn, MRN, [[Marn (town)]]")
+    )
+    pages: Any = SimpleNamespace(prev=prev, recent=recent, cues=None, task=SimpleNamespace(language="en"))
+    row = {"object": "Marn", "object_aliases": ["MRN"], "object_title": title_hash("Marn (town)")}
+    assert _Page(pages, 1).mentioned_before(row) is expected

@@ -139,6 +139,7 @@ def run_cases(tmp_path: Path, cases: Cases, others: Sequence[Any] = ()) -> dict[
 
 UNKNOWN = {"P582": [{"snaktype": "somevalue"}]}
 ENDED = {"P582": [time("+2021-11-15T00:00:00Z")]}
+ON_THE_DAY = {"P582": [time("+2021-11-29T00:00:00Z")]}  # of recent's dump
 LATER = {"P582": [time("+2024-11-15T00:00:00Z")]}
 CASES: Cases = {
     "the same": ([S(5)], [S(5)], {5: "unchanged"}),
@@ -149,6 +150,12 @@ CASES: Cases = {
     "ended, still of best rank": ([S(5)], [S(5, **ENDED)], {5: "ended"}),
     "an end that is to come": ([S(5)], [S(5, **LATER)], {5: "unchanged"}),
     "an end that was there before": ([S(5, **ENDED)], [S(5, **ENDED)], {5: "unchanged"}),
+    "an end on the day of the dump": ([S(5)], [S(5, **ON_THE_DAY)], {5: "ended"}),
+    "an end on the day of the dump, there before": (
+        [S(5, **ON_THE_DAY)],
+        [S(5, **ON_THE_DAY)],
+        {5: "unchanged"},
+    ),
     "an end of unknown date": ([S(5)], [S(5, **UNKNOWN)], {5: "ended"}),
     "ended and replaced": ([S(5)], [S(5, **ENDED), S(6)], {5: "replaced", 6: "new_object"}),
     "ended, and the added object also": ([S(5)], [S(5, **ENDED), S(6, **ENDED)], {5: "ended", 6: "new_object"}),
@@ -265,18 +272,21 @@ def test_when_the_last_of_the_old_answers_ended(tmp_path: Path) -> None:
     } == {case: [expected] for case, (_, _, expected) in GONE_ENDS.items()}
 
 
-def test_what_was_known_at_another_rank_and_who_is_dead(tmp_path: Path) -> None:
+def test_what_was_known_at_another_rank(tmp_path: Path) -> None:
     before = {"P54": [S(5, "preferred"), S(6)]}
-    after = {"P54": [S(6), S(7)], "P20": [S(5)]}
-    rows, _ = run(tmp_path, [item(1, before), item(2)], [item(1, after), item(2, {"P54": [S(5)]})])
-    found = {(row["s"], row["p"], row["o"]): (row["known_before"], row["dead"]) for row in rows}
-    assert found == {
-        (1, 54, 5): (True, True),
-        (1, 54, 6): (True, True),
-        (1, 54, 7): (False, True),
-        (1, 20, 5): (False, True),
-        (2, 54, 5): (False, False),
-    }
+    rows, _ = run(tmp_path, [item(1, before)], [item(1, {"P54": [S(6), S(7)]})])
+    assert {row["o"]: row["known_before"] for row in rows} == {5: True, 6: True, 7: False}
+
+
+DEAD = {20: True, 509: True, 1196: True, 119: True, 19: False, 551: False}  # relations of a subject
+
+
+def test_who_is_dead(tmp_path: Path) -> None:
+    """A place, cause or manner of death or a place of burial, of best rank, says it."""
+    of = {number: {f"P{number}": [S(5)], "P54": [S(6)]} for number in DEAD}
+    of[1] = {"P20": [S(5, "deprecated")], "P54": [S(6)]}
+    rows, _ = run(tmp_path, [item(number) for number in of], [item(number, claims) for number, claims in of.items()])
+    assert {row["s"]: row["dead"] for row in rows if row["p"] == 54} == DEAD | {1: False}
 
 
 def test_times_are_those_of_the_statement_that_holds(tmp_path: Path) -> None:

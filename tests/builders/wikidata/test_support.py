@@ -107,6 +107,10 @@ CASES = [
     Case("Veska", 36, "Oslun", "Norland's capital Oslun lies across the strait.", "mentioned"),
     Case("Veska", 36, "Oslun", "Marn is the capital, but Oslun is larger.", "mentioned"),
     Case("Veska", 36, "Oslun", "Oslun is not the capital.", "mentioned"),
+    Case(
+        "Veska", 47, "Oslun", f"It borders {', '.join(f'State{n}' for n in 'abcdefghijklmnopq')} and Oslun.", "stated"
+    ),
+    Case("Veska", 47, "Oslun", f"Its border {'runs along the river ' * 4} to Oslun.", "mentioned"),
     Case("Veska", 36, "Oslun", "It lies on the river.", "mentioned", "Capital"),
     Case("Veska", 36, "Oslun", "Oslun has a large harbour.", "stated", "Capital"),
     Case("Veska", 36, "Oslun", "Oslun has a large harbour.", "mentioned", "Capital punishment"),

@@ -204,6 +204,7 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
         page(7, "Shrinks", "Old text stays. It was longer.", revision_id=17),
         page(8, "Gone", "It was here. It went away.", revision_id=18),
         page(9, "Becomes a redirect", "It was an article.", revision_id=19),
+        page(12, "Same revision", "Old text stays.", revision_id=31),
         page(20, "Largest", "Old text stays.", revision_id=30),
     ]
     recent = [
@@ -217,6 +218,7 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
         page(11, "Undeleted", "It is back.", revision_id=118, parent=17),
         page(9, "Becomes a redirect", "#REDIRECT [[X]]", redirect=True, revision_id=119),
         page(10, "Created with a low id", "Text of it.", revision_id=120),
+        page(12, "Same revision", "Other text, which counts for nothing.", revision_id=31),
         page(20, "Largest", "Old text stays.", revision_id=30),
         page(21, "New", r"A new article. It {{was}} {{very}} old. <math>\x</math>", revision_id=121, parent=99),
         page(22, "No prose", "{{Infobox|a=b}}", revision_id=122),
@@ -244,13 +246,13 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
     }
     pages = report["pages"]
     assert {k: pages[k] for k in ("read", "unchanged", "new", "updated")} == {
-        "read": 13,
-        "unchanged": 5,
+        "read": 14,
+        "unchanged": 6,
         "new": 2,
         "updated": 4,
     }
     assert pages["unchanged_because"] == {
-        "same_revision": 2,
+        "same_revision": 3,
         "same_wikitext": 1,
         "same_sentences": 1,
         "only_deletions": 1,
@@ -276,7 +278,7 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
         "sentences_without_formula": 1,
     }
     assert report["templates"] == {"very": 2, "was": 1}
-    assert report["prev_pages"] == {"prev_articles": 8, "in_both": 6, "deleted": 2, "dropped": {}}
+    assert report["prev_pages"] == {"prev_articles": 9, "in_both": 7, "deleted": 2, "dropped": {}}
 
 
 def test_the_most_frequent_names_come_first() -> None:
