@@ -26,7 +26,7 @@ from temporalwiki.base.options import from_mapping
 from temporalwiki.base.terminal import say
 from temporalwiki.builders import checksums
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.ckl.build_config import CONFIGS, Sources, build_configs, check_name, options_of
+from temporalwiki.builders.ckl.build_config import CONFIGS, CklSources, build_configs, check_name, options_of
 from temporalwiki.builders.ckl.config import write
 from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 from temporalwiki.builders.configs import SCHEMAS
@@ -157,7 +157,7 @@ class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         if name not in CONFIGS:  # all of KILT
             raise UsageError(f"{config_name} is several configs; name one of them: {', '.join(CONFIGS)}")
         config = CKLConfig(name=name, **fields)
-        sources = Sources(
+        sources = CklSources(
             lama=Path(config.lama) if config.lama else None,
             kilt=Path(config.kilt) if config.kilt else None,
             news=_paths(config.news),

@@ -15,7 +15,7 @@ from temporalwiki.builders.ckl.build_config import (
     CONFIGS,
     EASY,
     LAMA,
-    Sources,
+    CklSources,
     build_configs,
     check_name,
     check_sources,
@@ -161,7 +161,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[str | CklManifest]:
 
         yield f"decisions: {judge(arguments.review, _judge(arguments.judge))}"
     options = options_of(arguments.config)
-    sources = Sources(
+    sources = CklSources(
         lama=arguments.lama,
         kilt=arguments.kilt,
         news=tuple(arguments.news or ()),

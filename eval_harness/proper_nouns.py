@@ -22,10 +22,10 @@ from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.files import whole_folder
 from temporalwiki.base.terminal import print_result, say
-from temporalwiki.builders.ckl.salient_spans import Span, load_pipeline, one_line, pieces
+from temporalwiki.builders.ckl.salient_spans import Span, load_pipeline, pieces
 from temporalwiki.methods.packing import Ints
 
 TAGS = frozenset(("NNP", "NNPS"))
@@ -154,7 +154,7 @@ def _undamaged(path: Path, file: TextIO) -> Iterator[str]:
     try:
         yield from (line.rstrip("\n") for line in file)
     except _DAMAGE as error:
-        raise InputError(f"{path}: damaged, or not UTF-8 ({one_line(error)})") from None
+        raise InputError(f"{path}: damaged, or not UTF-8 ({in_one_line(error)[:200]})") from None
     yield ""
 
 
@@ -260,7 +260,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 f"recall {scores.recall:.3f}, F1 {scores.f1:.3f}"
             )
     except (InputError, OSError) as error:
-        say(f"proper_nouns: {one_line(error)}")
+        say(f"proper_nouns: {in_one_line(error)[:200]}")
         return 2 if isinstance(error, UsageError) else 1
     return 0
 

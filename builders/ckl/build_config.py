@@ -32,7 +32,7 @@ _LIVE = re.compile(rf"({'|'.join(LAMA)})-([0-9]{{4}}|[0-9]{{8}}-[0-9]{{8}})")  #
 
 
 @dataclass(frozen=True)
-class Sources:
+class CklSources:
     """The sources of a config, and where and with how many processes it is built."""
 
     lama: Path | None = None  # LAMA's relations.jsonl and TREx/
@@ -58,7 +58,7 @@ def check_name(name: str) -> None:
 
 
 def check_sources(name: str, sources: object) -> None:
-    """Raise UsageError unless a config can be built from ``sources``, an object with the attributes of Sources."""
+    """Raise UsageError unless a config can be built from ``sources``, an object with the attributes of CklSources."""
     given = [source for source in ("probes", "lama", "review", "news", "past", "kilt") if getattr(sources, source)]
     live = _LIVE.fullmatch(name)
     ways = _WAYS[live[1] if live else "kilt" if name.startswith("kilt") else name]
@@ -78,7 +78,9 @@ def options_of(name: str) -> type | None:
     return NewsOptions if name in NEWS else EasyOptions if name in EASY else None
 
 
-def build_configs(name: str, sources: Sources, options: Any = None, open_model: OpenModel = no_models) -> list[Config]:
+def build_configs(
+    name: str, sources: CklSources, options: Any = None, open_model: OpenModel = no_models
+) -> list[Config]:
     """Return a config by name, and the configs that the same step makes.
 
     ``recentnews``, ``newlama-easy`` and ``wikipedia`` come with their parts; newlama-easy also comes with
@@ -114,7 +116,7 @@ def build_configs(name: str, sources: Sources, options: Any = None, open_model: 
     return _lama(name, sources)
 
 
-def _lama(name: str, sources: Sources) -> list[Config]:
+def _lama(name: str, sources: CklSources) -> list[Config]:
     kind, _, interval = name.partition("-")
     if sources.probes:
         from temporalwiki.builders.ckl.invariantlama import read_templates

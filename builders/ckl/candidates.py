@@ -113,7 +113,7 @@ def write_candidates(
 
 def read_candidates(review: Path) -> list[Candidate]:
     """Return the candidates of a review; raise InputError if they are damaged."""
-    return read_tasks(review / TASKS, "make the candidates again")
+    return [task.data for task in read_tasks(review / TASKS, "make the candidates again")]
 
 
 def read_review(review: Path) -> ReviewManifest:

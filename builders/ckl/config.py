@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,12 @@ def unique_id(id: str, taken: dict[str, int]) -> str:
     taken[id] = n
     taken.setdefault(found, 1)
     return found
+
+
+def is_drawn(id: str, share: float, seed: int) -> bool:
+    """Tell whether an id is in a share of all ids; a larger share has the ids of a smaller one."""
+    draw = blake2b(id.encode("utf-8", "surrogatepass"), digest_size=8, key=b"%d" % seed).digest()
+    return int.from_bytes(draw, "little") < share * 2**64
 
 
 @dataclass

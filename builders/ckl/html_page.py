@@ -151,7 +151,7 @@ def _answer(read: _Reader, data: bytes, response: Response) -> NewsPage | str:
     """Return the article of a page, or the reason to drop it."""
     try:
         return read(decoded(data, response), response.url, response.charset)
-    except _Unreadable as error:
+    except _UnreadablePage as error:
         return str(error)
     except MemoryError:
         return "takes too much memory to parse"
@@ -179,7 +179,7 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY))
 
 
-class _Unreadable(Exception):
+class _UnreadablePage(Exception):
     """The data is not a page; the message is the reason."""
 
 
@@ -190,7 +190,7 @@ _CHUNK = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
 def decoded(data: bytes, response: Response) -> bytes:
     """Return a page without HTTP's chunks and compression; data that does not have them is returned unchanged.
 
-    Raises _Unreadable if the content is cut off or too large.
+    Raises _UnreadablePage if the content is cut off or too large.
     """
     if response.chunked:
         data = _unchunked(data)
@@ -199,7 +199,7 @@ def decoded(data: bytes, response: Response) -> bytes:
     elif response.encoding == "br":
         data = _unbrotli(data)
     if len(data) > LARGEST:
-        raise _Unreadable(f"larger than {LARGEST >> 20} MB")
+        raise _UnreadablePage(f"larger than {LARGEST >> 20} MB")
     return data
 
 
@@ -212,12 +212,12 @@ def _unchunked(data: bytes) -> bytes:
             return bytes(parts)
         parts += data[start : start + size]
         if len(data) < start + size:
-            raise _Unreadable(_CUT)
+            raise _UnreadablePage(_CUT)
         at = start + size
         at += 2 if data.startswith(b"\r\n", at) else data.startswith(b"\n", at)
     if not at:
         return data  # the crawler has removed the chunks
-    raise _Unreadable(_CUT if at + 10 > len(data) else "damaged in transfer")
+    raise _UnreadablePage(_CUT if at + 10 > len(data) else "damaged in transfer")
 
 
 def _inflated(data: bytes) -> bytes:
@@ -229,11 +229,11 @@ def _inflated(data: bytes) -> bytes:
                 stream = zlib.decompressobj(format)
                 out += stream.decompress(rest, LARGEST + 1 - len(out))
                 if not stream.eof and len(out) <= LARGEST:
-                    raise _Unreadable(_CUT)
+                    raise _UnreadablePage(_CUT)
                 rest = stream.unused_data if stream.unused_data.startswith(b"\x1f\x8b") else b""
         except zlib.error:
             if out:
-                raise _Unreadable("damaged in transfer") from None
+                raise _UnreadablePage("damaged in transfer") from None
             continue
         return bytes(out)
     return data
@@ -250,7 +250,7 @@ def _unbrotli(data: bytes) -> bytes:
     if not stream.is_finished() and len(out) <= LARGEST:
         if not out or data.lstrip().startswith(b"<"):
             return data
-        raise _Unreadable(_CUT)
+        raise _UnreadablePage(_CUT)
     return out
 
 
@@ -268,7 +268,7 @@ class _Reader:
         markup = _markup(data, charset)
         html = self._load(markup) if "<" in markup else None
         if html is None:
-            raise _Unreadable("not HTML")
+            raise _UnreadablePage("not HTML")
         own_addresses = _own_addresses(html)
         address = url or next(iter(own_addresses), None)
         title = _title(html)

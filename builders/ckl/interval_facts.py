@@ -88,32 +88,28 @@ def read_facts(folders: Sequence[Path]) -> list[Facts]:
             config = manifest.configs.get(names("facts", interval)[0])
             if config is None:
                 continue
-            splits = config.splits
-            if lacking := [split for split in SPLITS["facts"] if split not in splits or not splits[split].files]:
-                where = folder / manifest.path
-                raise InputError(f"{where}: names no files of {', '.join(lacking)} facts; build its month again")
-            of_folder.append(Facts(folder, interval, splits, manifest.content["options"]))
+            of = config.splits
+            if lacking := ", ".join(split for split in SPLITS["facts"] if split not in of or not of[split].files):
+                raise InputError(f"{folder / manifest.path}: names no files of {lacking} facts; build its month again")
+            of_folder.append(Facts(folder, interval, of, manifest.content["options"]))
         if not of_folder:
             what = "has no config facts-*" if (folder / "manifests").is_dir() else "not a dataset folder"
             raise InputError(f"{folder}: {what}; build its months with `temporalwiki build`")
         for facts in of_folder:
-            _check_same_wiki(facts, next(iter(found.values()), facts))
+            if facts.interval.language not in LANGUAGES:
+                raise InputError(
+                    f"{folder}: {facts.interval.wiki} has labels in {facts.interval.language!r}; there are clozes and "
+                    f"questions in {' and '.join(LANGUAGES)}: docs/how_to/add_a_language.md tells how to add one"
+                )
+            first = next(iter(found.values()), facts)
+            if facts.interval.wiki != first.interval.wiki:
+                raise InputError(
+                    f"{folder} is of {facts.interval.wiki}, {first.folder} of {first.interval.wiki}; use one wiki"
+                )
             twice = found.setdefault((facts.interval.recent, facts.interval.prev), facts)
             if twice is not facts:
                 raise InputError(f"{folder}: has {facts.interval.name}, and so has {twice.folder}; give one of them")
     return [found[key] for key in sorted(found)]
-
-
-def _check_same_wiki(facts: Facts, first: Facts) -> None:
-    if facts.interval.language not in LANGUAGES:
-        raise InputError(
-            f"{facts.folder}: {facts.interval.wiki} has labels in {facts.interval.language!r}; there are clozes and "
-            f"questions in {' and '.join(LANGUAGES)}: docs/how_to/add_a_language.md tells how to add a language"
-        )
-    if facts.interval.wiki != first.interval.wiki:
-        raise InputError(
-            f"{facts.folder} is of {facts.interval.wiki}, {first.folder} of {first.interval.wiki}; use one wiki"
-        )
 
 
 def of_interval(all_facts: list[Facts], interval: str | None) -> Facts:

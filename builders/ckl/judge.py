@@ -6,29 +6,24 @@ It may leave candidates undecided.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder, only_one, whole_file
-from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
-from temporalwiki.base.progress import Progress
-from temporalwiki.builders.ckl.candidates import ANNOTATIONS, TASKS, read_candidates, read_review
+from temporalwiki.builders.ckl.candidates import ANNOTATIONS, read_candidates, read_review
 from temporalwiki.builders.ckl.corpus_index import Past
 from temporalwiki.builders.ckl.label_studio import Candidate, Decision, as_list, encode_judged, read_decisions
 from temporalwiki.builders.ckl.question_generation import occurs
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
-from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
 VERSION = 2  # increase it when the prompts, the rules or the reading of answers change
-_AT_ONCE = 256  # candidates between two writes
 _SHOWN = 3  # passages that a model reads; more may not fit into its context
 _ANSWER_TOKENS = 24
 _ANSWER_WORDS = 8  # the longest answer of the past
@@ -38,9 +33,9 @@ _ALIKE = 0.85  # the rules call two answers the same from this share of equal le
 def judge(review: Path, model: TextModel | None = None) -> Path:
     """Decide on the candidates in ``review``, and return the file of the decisions.
 
-    Without a model, rules decide. The name of a model's file has the model's name and revision. A killed run
-    continues where it was, and a finished file is kept. Raises InputError if ``review`` is not a review, or if the
-    file is another judge's.
+    Without a model, rules decide. The name of a model's file has the model's name and revision. A finished file is
+    kept; models keep their answers themselves, so a killed run continues. Raises InputError if ``review`` is not a
+    review, or if the file is another judge's.
     """
     manifest = read_review(review)
     identity = {"name": RULES, "revision": "0"} if model is None else dict(model.identity)
@@ -48,42 +43,22 @@ def judge(review: Path, model: TextModel | None = None) -> Path:
     name = RULES if model is None else f"{Path(identity['name']).name}-{identity['revision'][:8]}"
     safe_name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")
     file = review / ANNOTATIONS / f"judge-{safe_name}.json"
-    begun = file.with_name(f".{file.stem}-{fingerprint(who, digest(review / TASKS, 'sha256'))}.jsonl")
     make_folder(file.parent)
     with only_one(file, "judge"):
         if file.is_file():
             if any(said.who != who for said in read_decisions(file)):
                 raise InputError(f"{file}: the decisions of another judge; remove it")
             return file
-        language = str(manifest.options.get("language", "en"))
-        lines = _lines(begun)
-        left = iter(read_candidates(review)[len(lines) :])
-        with (
-            begun.open("ab") as out,
-            Progress("judge", manifest.counts.kept, "candidate", done=len(lines)) as progress,
-        ):
-            while batch := list(islice(left, _AT_ONCE)):
-                decisions = _decide(batch, model) if model else [_decide_by_rules(one, language) for one in batch]
-                judged = [encode_judged(one, decision, who) for one, decision in zip(batch, decisions, strict=True)]
-                out.writelines(line + b"\n" for line in judged)
-                out.flush()
-                os.fsync(out.fileno())
-                lines += judged
-                progress.update(len(batch))
+        candidates = read_candidates(review)
+        if model is None:
+            language = str(manifest.options.get("language", "en"))
+            decisions = [_decide_by_rules(one, language) for one in candidates]
+        else:
+            decisions = _decide(candidates, model)
+        judged = (encode_judged(one, decision, who) for one, decision in zip(candidates, decisions, strict=True))
         with whole_file(file) as part:
-            part.write_bytes(b"".join(as_list(lines)))
-        begun.unlink()
+            part.write_bytes(b"".join(as_list(judged)))
     return file
-
-
-def _lines(begun: Path) -> list[bytes]:
-    """Return the tasks that a killed run decided on, in order; remove a line that was cut off."""
-    if not begun.is_file():
-        return []
-    lines = [line for line in begun.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
-    with begun.open("rb+") as file:
-        file.truncate(sum(map(len, lines)))
-    return [line.rstrip(b"\n") for line in lines]
 
 
 def _decide_by_rules(candidate: Candidate, language: str) -> Decision:

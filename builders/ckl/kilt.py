@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import mmap
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import yaml
@@ -31,8 +31,6 @@ _SETS = msgspec.convert(yaml.safe_load(Path(__file__).with_name("kilt.yaml").rea
 NAMES = tuple(_SETS)
 
 _PARTS = {"train": "train", "validation": "dev", "test": "test_without_answers"}  # of file names
-# KILT released only the ids of TriviaQA; the questions are in TriviaQA's own archive.
-_TRIVIA_IDS = {"train": "train_id", "validation": "dev_id", "test": "test_id_without_answers"}
 _TRIVIA_ARCHIVE = "triviaqa-rc"
 
 
@@ -53,11 +51,6 @@ class _Question(msgspec.Struct, rename={"id": "QuestionId", "text": "Question"})
 
 class _Questions(msgspec.Struct, rename={"data": "Data"}):
     data: list[_Question]
-
-
-class _Split(NamedTuple):
-    file: Path
-    questions: Path | None  # the file of TriviaQA if KILT's has only ids
 
 
 def kilt(folder: Path, name: str | None = None) -> list[Config]:
@@ -86,19 +79,20 @@ def kilt(folder: Path, name: str | None = None) -> list[Config]:
 
 
 def _config(folder: Path, name: str) -> Config:
-    splits = {split: _read_from(folder, name, split) for split in _splits(name)}
     counts, warnings, data_set = Counts(more={"splits": {}}), list[str](), _SETS[name]
+    splits, inputs = {}, []
+    for split, size in zip(_splits(name), data_set.rows, strict=True):
+        file, questions = _read_from(folder, name, split)
+        inputs += [file] if questions is None else [file, questions]
+        splits[split] = _rows(split, file, questions, size, counts, warnings)
     return Config(
         name=_PREFIX + name,
         kind="kilt",
-        splits={
-            split: _rows(split, of, size, counts, warnings)
-            for (split, of), size in zip(splits.items(), data_set.rows, strict=True)
-        },
+        splits=splits,
         about=data_set.about,
         licences=data_set.licences,
         source=f"{data_set.owner}; as KILT (Petroni et al. 2021, MIT) has it",
-        inputs=[file for of in splits.values() for file in of if file],
+        inputs=inputs,
         options={},
         counts=counts,
         warnings=warnings,
@@ -109,40 +103,46 @@ def _splits(name: str) -> list[str]:
     return list(_PARTS)[-len(_SETS[name].rows) :]
 
 
-def _read_from(folder: Path, name: str, split: str) -> _Split:
+def _read_from(folder: Path, name: str, split: str) -> tuple[Path, Path | None]:
+    """Return the file of a split, and TriviaQA's file of questions if KILT's has only ids."""
     file = _file(folder, name, split)
     if file is None:
         raise InputError(
             f"{folder}: {_PREFIX}{name} has no file for {split}: neither this folder nor {name}/ has KILT's "
-            f"{_file_names(name, split)[0]}"
+            f"{_file_names(name, split)[-1]}"
         )
-    if name != _TRIVIA or file.name != _file_names(name, split)[0]:
-        return _Split(file, None)
+    if name != _TRIVIA or file.name != _file_names(name, split)[-1]:
+        return file, None
     questions = folder / _TRIVIA_ARCHIVE / "qa" / f"wikipedia-{_PARTS[split].replace('_', '-')}.json"
     if not questions.is_file():
         raise InputError(
             f"{file}: has no questions, and {questions} does not exist; unpack qa/ of TriviaQA's own "
             f"{_TRIVIA_ARCHIVE}.tar.gz into {folder / _TRIVIA_ARCHIVE}, or name another dataset ({_PREFIX}nq)"
         )
-    return _Split(file, questions)
+    return file, questions
 
 
 def _file(folder: Path, name: str, split: str) -> Path | None:
     """Return the file of a split, or None; for TriviaQA, the file with questions if there is one."""
-    places = [place / file for file in _file_names(name, split)[::-1] for place in (folder / name, folder)]
+    places = [place / file for file in _file_names(name, split) for place in (folder / name, folder)]
     return next((place for place in places if place.is_file()), None)
 
 
 def _file_names(name: str, split: str) -> list[str]:
-    if name == _TRIVIA:
-        return [f"triviaqa-{part}-kilt.jsonl" for part in (_TRIVIA_IDS[split], _PARTS[split])]
-    return [f"{name}-{_PARTS[split]}-kilt.jsonl"]
+    part = _PARTS[split]
+    if name != _TRIVIA:
+        return [f"{name}-{part}-kilt.jsonl"]
+    # KILT released only the ids of TriviaQA ("train_id"); its script adds the questions
+    with_ids = re.sub("^[a-z]+", r"\g<0>_id", part)
+    return [f"triviaqa-{part}-kilt.jsonl", f"triviaqa-{with_ids}-kilt.jsonl"]
 
 
-def _rows(split: str, of: _Split, size: int, counts: Counts, warnings: list[str]) -> Iterator[Row]:
-    questions = _trivia_questions(of.questions) if of.questions else {}
+def _rows(
+    split: str, file: Path, of_trivia: Path | None, size: int, counts: Counts, warnings: list[str]
+) -> Iterator[Row]:
+    questions = _trivia_questions(of_trivia) if of_trivia else {}
     of_split = counts.more["splits"][split] = {"read": 0, "kept": 0}
-    for _, line in json_lines.read(of.file, _Line):
+    for _, line in json_lines.read(file, _Line):
         counts.read += 1
         of_split["read"] += 1
         id = str(line.id)
@@ -150,7 +150,7 @@ def _rows(split: str, of: _Split, size: int, counts: Counts, warnings: list[str]
         given = [one.answer.strip() for one in line.output or [] if one.answer]
         answers = [] if split == "test" else [answer for answer in dict.fromkeys(given) if answer]
         if not text:
-            counts.drop("question_not_in_triviaqa" if of.questions else "input_missing")
+            counts.drop("question_not_in_triviaqa" if of_trivia else "input_missing")
         elif split != "test" and not answers:
             counts.drop("answer_missing")
         else:
@@ -158,7 +158,7 @@ def _rows(split: str, of: _Split, size: int, counts: Counts, warnings: list[str]
             of_split["kept"] += 1
             yield {"id": id, "input": text, "output": answers[0] if answers else None, "answers": answers}
     if of_split["read"] != size:
-        warnings.append(f"{of.file.name} has {of_split['read']:,} rows; KILT released {size:,}")
+        warnings.append(f"{file.name} has {of_split['read']:,} rows; KILT released {size:,}")
 
 
 def _trivia_questions(path: Path) -> Mapping[str, str]:

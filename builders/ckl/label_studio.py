@@ -89,7 +89,9 @@ class _Prediction(msgspec.Struct):
     result: list[_Item] = []
 
 
-class _Task(msgspec.Struct):
+class Task(msgspec.Struct):
+    """A task of Label Studio, with what people and judges said about it."""
+
     data: Candidate
     annotations: list[_Annotation] = []
     predictions: list[_Prediction | int] = []  # some exports have only their ids
@@ -124,18 +126,13 @@ def _result(decision: Decision) -> Iterator[dict[str, Any]]:
         yield {"id": name, "from_name": name, "to_name": "asked", "type": kind, "value": {key: values}}
 
 
-def read_tasks(file: Path, to_do: str) -> list[Candidate]:
-    """Return the candidates of a file of tasks; raise InputError with ``to_do`` if it is not one."""
-    return [task.data for task in _read(file, to_do)]
-
-
 def read_decisions(file: Path) -> Iterator[Said]:
     """Yield the decisions in Label Studio's export of a project, or in a judge's file.
 
     A task that was skipped or left incomplete is undecided. Raises InputError, with file, task and annotator, for
     controls and values that labels.xml does not have.
     """
-    for number, task in enumerate(_read(file, _EXPORT), 1):
+    for number, task in enumerate(read_tasks(file, _EXPORT), 1):
         for one in task.annotations:
             who = f"annotator {one.completed_by if isinstance(one.completed_by, int) else one.completed_by.id}"
             where = f"{file}: task {number}: {who}"
@@ -148,11 +145,12 @@ def read_decisions(file: Path) -> Iterator[Said]:
                 yield Said(where, guess.model_version, True, task.data, decision)
 
 
-def _read(file: Path, to_do: str) -> list[_Task]:
+def read_tasks(file: Path, to_do: str) -> list[Task]:
+    """Return the tasks of a file; raise InputError with ``to_do`` if it is not one."""
     try:
         if file.stat().st_size > _LARGEST:
             raise InputError(f"{file}: larger than {_LARGEST >> 30} GB; {to_do}, in parts")
-        return msgspec.json.decode(file.read_bytes(), type=list[_Task])
+        return msgspec.json.decode(file.read_bytes(), type=list[Task])
     except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{file}: not tasks of a review ({in_one_line(reason)}); {to_do}") from None

@@ -13,7 +13,7 @@ import re
 import urllib.parse
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from email.message import Message
 from pathlib import Path
 from typing import Any
@@ -59,7 +59,6 @@ class NewsTask:
     index: int
     kind: str
     files: tuple[str, ...]
-    names: tuple[str, ...]  # of the files, without folders; a page without an address gets one from it
     start: int = 0
     end: int | None = None
 
@@ -85,13 +84,13 @@ def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
     html_page.check_installed()
     kind = f"news ({', '.join(f'.{end}' for end in _KINDS)})"
     found, others = input_files(paths, lambda file: _kind(file) is not None, kind)
-    # names have no folders, so the result does not depend on where the files are
-    files = sorted((file.name, file) for file in found)
+    files = sorted(found, key=lambda file: (file.name, file))
     tasks = _plan(files)
     libraries = {name: importlib.metadata.version(name) for name in html_page.LIBRARIES}
-    # by time instead of content: WARC files may have hundreds of gigabytes
-    stats = [(name, file.stat().st_size, file.stat().st_mtime_ns) for name, file in files]
-    key = fingerprint(VERSION, html_page.VERSION, libraries, stats, [replace(task, files=()) for task in tasks])
+    # by time instead of content: WARC files may have hundreds of gigabytes; without folders, which change nothing
+    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    parts = [(task.kind, len(task.files), task.start, task.end) for task in tasks]
+    key = fingerprint(VERSION, html_page.VERSION, libraries, stats, parts)
     folder = work / f"news-pages-{key}"
     sizes = [sum(Path(file).stat().st_size for file in task.files) if task.end is None else task.end - task.start
              for task in tasks]  # fmt: skip
@@ -99,7 +98,7 @@ def extract(paths: list[Path], work: Path, jobs: int = 1) -> Extracted:
     return Extracted(
         key=key,
         articles=[_output(folder, task) for task in tasks],
-        inputs=[file for _name, file in files],
+        inputs=files,
         read=sum(report["read"] for report in reports),
         dropped=total(reports, "dropped"),
         ignored=sorted(file.name for file in others),
@@ -112,20 +111,19 @@ def _kind(file: Path) -> str | None:
     return _KINDS.get(before if last == "gz" and before != "parquet" else last)
 
 
-def _plan(files: list[tuple[str, Path]]) -> list[NewsTask]:
+def _plan(files: list[Path]) -> list[NewsTask]:
     tasks: list[NewsTask] = []
-    pages = [(name, file) for name, file in files if _kind(file) in ("page", "record")]
+    pages = [str(file) for file in files if _kind(file) in ("page", "record")]
     for first in range(0, len(pages), _PAGES_A_TASK):
-        names, places = zip(*pages[first : first + _PAGES_A_TASK], strict=True)
-        tasks.append(NewsTask(len(tasks), "page", tuple(map(str, places)), names))
-    for name, file in files:
+        tasks.append(NewsTask(len(tasks), "page", tuple(pages[first : first + _PAGES_A_TASK])))
+    for file in files:
         kind = _kind(file)
         if kind in ("records", "table"):
-            tasks.append(NewsTask(len(tasks), kind, (str(file),), (name,)))
+            tasks.append(NewsTask(len(tasks), kind, (str(file),)))
         elif kind == "warc":
             starts = streams.split(file, _BYTES_A_TASK)
             for start, end in zip(starts, [*starts[1:], None], strict=True):
-                tasks.append(NewsTask(len(tasks), kind, (str(file),), (name,), start, end))
+                tasks.append(NewsTask(len(tasks), kind, (str(file),), start, end))
     return tasks
 
 
@@ -168,7 +166,7 @@ def _pages(task: NewsTask, extractor: Extractor) -> Iterator[NewsPage | str]:
 
 
 def _saved_pages(task: NewsTask, extractor: Extractor) -> Iterator[NewsPage | str]:
-    for file, name in zip(map(Path, task.files), task.names, strict=True):
+    for file in map(Path, task.files):
         data = _content(file)
         if data is None:
             yield f"larger than {LARGEST >> 20} MB"
@@ -177,7 +175,7 @@ def _saved_pages(task: NewsTask, extractor: Extractor) -> Iterator[NewsPage | st
         else:
             found = extractor.read(data)
             if isinstance(found, NewsPage) and not found.url:
-                found.url = _file_address(name, data)
+                found.url = _file_address(file.name, data)
             yield found
 
 
@@ -303,7 +301,7 @@ def _response(record: Any, loader: Any, extractor: Extractor) -> NewsPage | str:
 # Records
 
 
-class _Record(msgspec.Struct):
+class _NewsRecord(msgspec.Struct):
     """An article as news-please and CC-News write it; some versions write "None" for null."""
 
     url: str | None = None
@@ -317,7 +315,7 @@ class _Record(msgspec.Struct):
 
 def _record(data: bytes, place: str) -> NewsPage | str:
     try:
-        record = msgspec.json.decode(data, type=_Record)
+        record = msgspec.json.decode(data, type=_NewsRecord)
     except msgspec.ValidationError:
         return "not a record of news-please"
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

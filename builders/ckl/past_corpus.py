@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.config import Config, Counts, Row, is_drawn
 from temporalwiki.builders.ckl.corpus_index import corpus_files, read_documents
 
 SMALL_SHARE = 0.1  # of the documents, as in recentnews-small
@@ -44,21 +43,13 @@ def _rows(files: Sequence[Path], share: float, seed: int, counts: Counts) -> Ite
     for file in files:
         for id, title, text in read_documents(file):
             counts.read += 1
-            draw = hashlib.blake2b(id.encode(), digest_size=8, key=b"%d" % seed).digest()
-            if int.from_bytes(draw, "little") >= share * 2**64:
+            if not is_drawn(id, share, seed):
                 counts.drop("not drawn")
-                continue
-            if not text.strip():
+            elif not (stripped := text.strip()):
                 counts.drop("no text")
-                continue
-            counts.kept += 1
-            url = id if id.startswith(("https://", "http://")) else None
-            yield {
-                "id": id,
-                "url": url,
-                "title": title or None,
-                "text": text.strip(),
-                "published": None,
-            }
+            else:
+                counts.kept += 1
+                url = id if id.startswith(("https://", "http://")) else None
+                yield {"id": id, "url": url, "title": title or None, "text": stripped, "published": None}
     if not counts.kept and share == 1:
         raise InputError(f"{files[0]}: no text in this corpus ({counts.read:,} documents)")

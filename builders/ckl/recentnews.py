@@ -6,7 +6,6 @@ filtered by language and date. The small version is a tenth of them; two phases 
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -15,10 +14,10 @@ from hashlib import blake2b
 from pathlib import Path
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.base.files import only_one
+from temporalwiki.base.files import only_one, whole_folder
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.options import option
-from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.config import Config, Counts, Row, is_drawn
 from temporalwiki.builders.ckl.near_duplicates import near_duplicates
 from temporalwiki.builders.ckl.news_pages import ARTICLES, Extracted, extract
 from temporalwiki.builders.ckl.schemas import SCHEMAS
@@ -121,13 +120,10 @@ def find_news(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1
         pages = extract(paths, work, jobs)
         deciding = {name: value for name, value in asdict(options).items() if name in _FILTERS}
         folder = work / f"news-{fingerprint(VERSION, pages.key, deciding)}"
-        report = folder / "news.json"
-        if not report.exists():
-            shutil.rmtree(folder, ignore_errors=True)  # left by a killed run
-            folder.mkdir()
-            dropped = _filter(pages, options, folder)
-            write_json(report, dropped)
-    dropped = read_json(report, dict[str, int], "the counts of news; remove its folder")
+        if not folder.is_dir():
+            with whole_folder(folder) as part:
+                write_json(part / "news.json", _filter(pages, options, part))
+    dropped = read_json(folder / "news.json", dict[str, int], "the counts of news; remove its folder")
     return News(folder / "articles.parquet", pages, dropped)
 
 
@@ -193,8 +189,7 @@ def reason_to_leave_out(
     """Return why a config "...-small", "...-small-p1" or "...-small-p2" leaves out a page; None for other names."""
     if "-small" not in name:
         return None
-    draw = blake2b(url.encode("utf-8", "surrogatepass"), digest_size=8, key=b"%d" % seed).digest()
-    if int.from_bytes(draw, "little") >= small_share * 2**64:
+    if not is_drawn(url, small_share, seed):
         return "not drawn"
     second = published.astimezone(UTC).date() >= date.fromisoformat(phase_two)
     if name.endswith("-p1") and second:

@@ -83,12 +83,7 @@ _MONTH = (
 )
 _YEAR = r"(?:1[0-9]{3}|20[0-9]{2})(?![0-9])"
 _DAY = r"[0-3]?[0-9](?:st|nd|rd|th)?(?![\p{L}\p{N}])"
-_COUNTED = (
-    r"(?:people|inhabitants|men|women|children|soldiers|troops|students|members|copies|species|times|years|days|hours|"
-    r"minutes|seconds|metres?|meters?|miles?|feet|foot|acres?|hectares?|tons?|tonnes?|kilograms?|grams?|pounds?|"
-    r"dollars?|euros?|percent|per|degrees?|ships?|aircraft|seats?|pages?|words|points|[kcmµn]?m[²³]?|km²?|kg|g|mg|kW|"
-    r"MW|[kMG]?Hz|nm|ft|mi|lbs?|mph|K|°|%)"
-)
+_COUNTED = f"(?:{'|'.join(_WORDS['counted'].split())})"
 _DATE = regex.compile(
     rf"""(?=[0-9JFMASOND])(?:(?<![\p{{L}}\p{{N}}.,/$€£¥+:])(?:
         {_DAY}(?:\ of)?\ {_MONTH}(?:,?\ {_YEAR})?(?!\p{{L}})
@@ -199,7 +194,7 @@ def load_pipeline(name: str, exclude: Sequence[str], instead: str, others: Seque
     except (OSError, ValueError, ImportError) as error:
         near = get_close_matches(name, [*others, *spacy.util.get_installed_models()], n=1)
         if "E050" not in str(error):
-            raise InputError(f"{name}: spaCy cannot load it ({one_line(error)})") from None
+            raise InputError(f"{name}: spaCy cannot load it ({in_one_line(error)[:200]})") from None
         raise InputError(
             f"{name}: no such spaCy pipeline, nor a folder with one; "
             + (f"did you mean {near[0]}? Otherwise " if near else "")
@@ -237,11 +232,6 @@ class Pipeline:
                 if entity.label_ in _LABELS and entity.text.strip():
                     spans.append((start + entity.start_char, start + entity.end_char))
         return spans
-
-
-def one_line(error: BaseException) -> str:
-    """Return the message of an error in one line of at most 200 characters."""
-    return in_one_line(error)[:200]
 
 
 def pieces(text: str, longest: int) -> Iterator[Span]:

@@ -19,10 +19,10 @@ import yaml
 
 _FILES = {file.stem.partition("_")[2]: file for file in Path(__file__).parent.glob("templates_*.yaml")}
 LANGUAGES = tuple(sorted(_FILES))
-_RELATIONS = {
-    name: frozenset(ids)
-    for name, ids in yaml.safe_load(Path(__file__).with_name("relations.yaml").read_text("utf-8")).items()
-}
+_ENGLISH, _RELATIONS = (
+    yaml.safe_load(Path(__file__).with_name(name).read_text("utf-8"))
+    for name in ("english_words.yaml", "relations.yaml")
+)
 _ASKING = "asking"  # the one key of a file that does not name a relation
 SENTINEL = "<extra_id_0>"  # stands for the object
 ANY_SENTINEL = re.compile(r"<extra_id_[0-9]+>")
@@ -133,17 +133,8 @@ _NO_START = re.compile(
 _NO_END = re.compile(rf"\b{_PREPOSITION}$", re.IGNORECASE)
 _OF = re.compile(rf" {_PREPOSITION} ", re.IGNORECASE)
 _NOT_A_NOUN = re.compile(r"\w+(?:[^e]ed|[^suia]s)", re.IGNORECASE)  # "owned", "follows", "characters"
-# Labels with a verb or a participle ("office held by", "record held", "set in period"), labels of pages rather than
-# facts ("history of topic"), and labels about Wikidata and Wikimedia.
 _NO_WORDS = re.compile(
-    r"\b(?:has|have|is|are|this|subject|object|id|identifier|property|sandbox|topic|also|with|within|by|lists?"
-    r"|deprecation|discography|filmography|bibliography|exception|constraint"
-    r"|held|sent|made|lost|won|set|shown|born|built|given|known|found|written|taken|worn|said|led|run|put|sung"
-    r"|spoken|drawn|driven|thrown|done|seen|sold|bought|brought|caught|taught|kept|left|met|paid|told|begun|chosen"
-    r"|fallen|grown|hidden|ridden|eaten|beaten|cut|hit|shot|struck|hung|fed|fought|bound|sought|spent|laid|meant"
-    r"|broken|forgotten|gone|lain|learnt|read|risen|shut|stolen|sworn|torn|understood|woken|withdrawn|overthrown"
-    r"|\w{2,}[^e]ed)\b|wiki|categor|template|commons",
-    re.IGNORECASE,
+    rf"\b(?:{'|'.join(_ENGLISH['not_in_labels'].split())})\b|wiki|categor|template|commons", re.IGNORECASE
 )
 
 

@@ -104,7 +104,7 @@ class _Reader:
         sent = response or Response()
         try:
             text = html_page.decoded(data, sent)
-        except html_page._Unreadable as error:
+        except html_page._UnreadablePage as error:
             return str(error)
         return NewsPage(sent.url, repr(text), repr(sent), 0, "en")
 
@@ -139,19 +139,19 @@ def check(data: bytes) -> None:
         _check_members([part for part in data.split(_BETWEEN) if part])
     elif kind == b"w" and data:
         path = file("news/a.warc", data)
-        one = _read(NewsTask(0, "warc", (str(path),), ("a",)))
+        one = _read(NewsTask(0, "warc", (str(path),)))
         with mock.patch.object(streams, "OUT", 1 + zlib.crc32(data) % 97), mock.patch.object(streams, "READ", 64):
-            assert _read(NewsTask(0, "warc", (str(path),), ("a",))) == one, "in other pieces, other pages"
+            assert _read(NewsTask(0, "warc", (str(path),))) == one, "in other pieces, other pages"
         pages = _slowly(data)
         if pages is not None:
             assert (one[1]["read"] if one else _CUT) == pages, "another number of pages than the file has"
     elif kind == b"j":
-        _read(NewsTask(0, "records", (str(file("news/a.jsonl", data)),), ("a",)))
-        _read(NewsTask(0, "page", (str(file("news/a.json", data)),), ("a",)))
+        _read(NewsTask(0, "records", (str(file("news/a.jsonl", data)),)))
+        _read(NewsTask(0, "page", (str(file("news/a.json", data)),)))
     elif kind == b"p":
-        _read(NewsTask(0, "table", (str(file("news/a.parquet", data)),), ("a",)))
+        _read(NewsTask(0, "table", (str(file("news/a.parquet", data)),)))
     elif kind == b"t" and _write_table(data, file("news/a.parquet", b"")):
-        _read(NewsTask(0, "table", (str(folder() / "news/a.parquet"),), ("a",)))
+        _read(NewsTask(0, "table", (str(folder() / "news/a.parquet"),)))
 
 
 def _check_members(parts: list[bytes]) -> None:
@@ -161,12 +161,12 @@ def _check_members(parts: list[bytes]) -> None:
     packed = [gzip.compress(part, 1, mtime=0) for part in parts]
     starts = [sum(map(len, packed[:number])) for number in range(len(packed))]
     path = file("news/a.warc.gz", b"".join(packed))
-    whole = _read(NewsTask(0, "warc", (str(path),), ("a",)))
-    plain = _read(NewsTask(0, "warc", (str(file("news/a.warc", b"".join(parts))),), ("a",)))
+    whole = _read(NewsTask(0, "warc", (str(path),)))
+    plain = _read(NewsTask(0, "warc", (str(file("news/a.warc", b"".join(parts))),)))
     assert plain == whole, "decompressed, other pages"
     if whole is not None and all(part.startswith(b"WARC/") for part in parts):
         found = [
-            _read(NewsTask(0, "warc", (str(path),), ("a",), start, end))
+            _read(NewsTask(0, "warc", (str(path),), start, end))
             for start, end in zip(starts, [*starts[1:], None], strict=True)
         ]
         if None not in found:

@@ -60,7 +60,7 @@ def check(data: bytes) -> None:
         encoding=_ENCODINGS[said[0] & 3],
         chunked=bool(said[0] & 4),
     )
-    with contextlib.suppress(html_page._Unreadable):
+    with contextlib.suppress(html_page._UnreadablePage):
         assert len(decoded(data[1:], response)) <= LARGEST, "more than a page may have"
     found = html_page._answer(_read, data[1:], response)
     assert found, "neither page nor reason"

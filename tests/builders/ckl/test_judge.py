@@ -19,6 +19,8 @@ from temporalwiki.builders.ckl.corpus_index import Past, build_index
 from temporalwiki.builders.ckl.decisions import configs_from_decisions
 from temporalwiki.builders.ckl.judge import judge
 from temporalwiki.builders.ckl.label_studio import Candidate, Decision, is_complete, read_decisions
+from temporalwiki.eval_harness import text_model
+from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models
@@ -170,35 +172,6 @@ def test_from_candidates_to_rows(review: Path) -> None:
     assert updated.counts.dropped == {"nobody decided": 10, "no news: the past has the same answer": 1}
 
 
-@pytest.mark.fault("kill -9", "ckl: while a judge decides", "its earlier decisions are not asked for again")
-def test_a_judge_goes_on_where_it_was_killed(review: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    by_rules = module._decide_by_rules
-    whole = judge(review).read_bytes()
-    asked: list[str] = []
-
-    def decide(candidate: Candidate, language: str) -> Decision:
-        if len(asked) == 6:
-            raise KeyboardInterrupt
-        asked.append(candidate.id)
-        return by_rules(candidate, language)
-
-    monkeypatch.setattr(module, "_AT_ONCE", 3)
-    for cut in (0, 1, 400):  # bytes that never reached the disk
-        (review / "annotations" / "judge-rules.json").unlink()
-        asked.clear()
-        monkeypatch.setattr(module, "_decide_by_rules", decide)
-        with pytest.raises(KeyboardInterrupt):
-            judge(review)
-        [begun] = [file for file in (review / "annotations").iterdir() if file.suffix == ".jsonl"]
-        begun.write_bytes(begun.read_bytes()[: -cut or None])
-        left = begun.read_bytes().count(b"\n")
-        assert 4 <= left <= 6
-        asked[:] = ["killed"] * 7
-        assert judge(review).read_bytes() == whole
-        assert len(asked) - 7 == 12 - left
-        assert not begun.exists()
-
-
 def test_the_file_of_another_judge_is_kept(review: Path) -> None:
     file = judge(review)
     other = file.read_bytes().replace(b"rules 0", b"tales 0")
@@ -242,7 +215,11 @@ def test_the_name_of_a_model_is_not_a_path(
     assert judge(review, ScriptedModel(agrees, name, "abcdef0123456789")) == review / "annotations" / file
 
 
-def test_a_real_model_decides_or_does_not(review: Path, tmp_path: Path) -> None:
+@pytest.mark.fault("kill -9", "ckl: while a judge decides", "its earlier decisions are not asked for again")
+def test_a_real_model_decides_once_or_does_not(
+    review: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(text_model, "cache_folder", lambda: tmp_path / "scores")
     folder = tiny_models.save("gpt2", tmp_path / "tiny")
     file = judge(review, open_model(str(folder)))
     assert re.fullmatch(r"judge-tiny-[0-9a-f]{8}\.json", file.name)
@@ -251,6 +228,7 @@ def test_a_real_model_decides_or_does_not(review: Path, tmp_path: Path) -> None:
     assert {one.who.split()[0] for one in said} == {"tiny"}
     before = file.read_bytes()
     file.unlink()
+    monkeypatch.setattr(CachedModel, "loaded", property(lambda self: pytest.fail("loaded")))
     assert judge(review, open_model(str(folder))).read_bytes() == before
 
 

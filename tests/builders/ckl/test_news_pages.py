@@ -15,7 +15,7 @@ import pytest
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import news_pages
-from temporalwiki.builders.ckl.html_page import NewsPage, Response, _Unreadable, decoded
+from temporalwiki.builders.ckl.html_page import NewsPage, Response, _UnreadablePage, decoded
 from temporalwiki.builders.ckl.news_pages import Extracted, extract
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.parquet import read_rows
@@ -38,7 +38,7 @@ class Reader:
         response = response or Response()
         try:
             data = decoded(data, response)
-        except _Unreadable as error:
+        except _UnreadablePage as error:
             return str(error)
         self.read_pages.append((data, response.url, response.charset))
         return "cannot be parsed" if data == b"bad" else NewsPage(response.url, data.decode(), "A text.", NOON, "en")

@@ -197,8 +197,7 @@ def test_what_was_kept_is_not_made_again_and_half_of_it_is(tmp_path: Path, monke
         patch.setattr(recentnews, "_filter", None)
         assert made([file], tmp_path / "work", small_share=0.1, seed=0) == first
     (report,) = (tmp_path / "work").glob("news-*/news.json")
-    report.unlink()  # as a kill leaves it
-    (report.parent / "articles.parquet").write_bytes(b"PAR1")
+    report.parent.rename(report.parent.with_name(f".{report.parent.name}.1.part"))  # as a kill leaves it
     assert made([file], tmp_path / "work") == first
 
 
