@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder, only_one, whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.normalization import normalize
@@ -54,13 +54,7 @@ class CandidateOptions(SentenceOptions):
 
     question_model: str = option(WRITER, "a language model that writes questions, by folder or Hub id")
     answer_model: str | None = option(None, "a model of the past; questions that it answers correctly are left out")
-    passages: int = option(5, "passages of the past that are shown with each candidate")
-
-    def __post_init__(self) -> None:
-        """Raise UsageError for values out of range."""
-        super().__post_init__()
-        if self.passages < 1:
-            raise UsageError("passages must be at least 1")
+    passages: int = option(5, "passages of the past that are shown with each candidate", at_least=1)
 
 
 def write_candidates(

@@ -12,20 +12,18 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
 import regex
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
 from temporalwiki.builders.ckl.config import Config, Counts, Row
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.news_sentences import STRANGE, Drawn, SentenceOptions, draw_sentences, reason_to_drop
 from temporalwiki.builders.ckl.question_generation import Passage, are_answered, occurrences, occurs, questions
-from temporalwiki.builders.ckl.recentnews import reason_to_leave_out
+from temporalwiki.builders.ckl.recentnews import reason_to_leave_out, seconds
 from temporalwiki.builders.ckl.rewriting import back_translate, decontextualize, written
 from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.ckl.text_model import READER, RULES, WRITER, OpenModel, no_models
@@ -56,18 +54,15 @@ class EasyOptions(SentenceOptions):
     questions: str = option(WRITER, "a model that writes questions")
     reader: str = option(READER, "another model, which must find the answer with the question and the sentence")
     closed_book: str | None = option(None, "a model to test; questions that it answers without a text are left out")
-    small_share: float = option(0.1, "share of the pages whose rows are in the small set, as in recentnews-small")
+    small_share: float = option(
+        0.1, "share of the pages whose rows are in the small set, as in recentnews-small", above=0, at_most=1
+    )
     phase_two: str = option("2020-11-01", "first day of the second phase of the small set, as in recentnews-small")
 
     def __post_init__(self) -> None:
         """Raise UsageError for values out of range."""
         super().__post_init__()
-        if not 0 < self.small_share <= 1:
-            raise UsageError(f"small_share must be above 0 and at most 1, not {self.small_share}")
-        try:
-            date.fromisoformat(self.phase_two)
-        except ValueError:
-            raise UsageError(f"phase_two: {self.phase_two!r} is not a day such as 2020-11-01") from None
+        seconds("phase_two", self.phase_two)
 
 
 class Cloze(NamedTuple):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import regex
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.base.options import option
+from temporalwiki.base.options import check_options, option
 from temporalwiki.builders.ckl.config import Counts, Row
 from temporalwiki.builders.ckl.question_generation import Passage, occurrences
 from temporalwiki.builders.ckl.salient_spans import Find, sentence_starts
@@ -32,20 +32,17 @@ class SentenceOptions:
 
     spans: str = option(RULES, "how to find names and dates: rules, or a spaCy pipeline (name or folder)")
     language: str = option("en", "language of the news, ISO 639-1")
-    least_words: int = option(8, "words of the shortest sentence")
+    least_words: int = option(8, "words of the shortest sentence", at_least=1)
     most_words: int = option(50, "words of the longest sentence")
-    per_page: int = option(3, "largest number of sentences per page")
-    sentences: int = option(20_000, "largest number of sentences, drawn by the seed")
+    per_page: int = option(3, "largest number of sentences per page", at_least=1)
+    sentences: int = option(20_000, "largest number of sentences, drawn by the seed", at_least=1)
     seed: int = option(0, "seed of the draw")
 
     def __post_init__(self) -> None:
         """Raise UsageError for values out of range."""
-        if not 1 <= self.least_words <= self.most_words:
-            raise UsageError(
-                f"least_words {self.least_words}, most_words {self.most_words}: must be 1 <= least <= most"
-            )
-        if self.per_page < 1 or self.sentences < 1:
-            raise UsageError("per_page and sentences must be at least 1")
+        check_options(self)
+        if self.least_words > self.most_words:
+            raise UsageError(f"least_words {self.least_words}, most_words {self.most_words}: the first is larger")
 
 
 class Drawn(NamedTuple):

@@ -16,7 +16,7 @@ from pathlib import Path
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.files import only_one, whole_folder
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
-from temporalwiki.base.options import option
+from temporalwiki.base.options import check_options, option
 from temporalwiki.builders.ckl.config import Config, Counts, Row, is_drawn
 from temporalwiki.builders.ckl.near_duplicates import near_duplicates
 from temporalwiki.builders.ckl.news_pages import ARTICLES, Extracted, extract
@@ -36,22 +36,21 @@ class NewsOptions:
     since: str | None = option(None, "first day, as 2020-05-01")
     until: str | None = option(None, "last day")
     least_words: int = option(50, "words of the shortest article")
-    small_share: float = option(0.1, "share of the articles in the small news")
+    small_share: float = option(0.1, "share of the articles in the small news", above=0, at_most=1)
     phase_two: str = option("2020-11-01", "first day of the second phase of the small news")
     seed: int = option(0, "seed of the draw")
 
     def __post_init__(self) -> None:
+        check_options(self)
         for name in ("since", "until", "phase_two"):
-            _seconds(name, getattr(self, name))
+            seconds(name, getattr(self, name))
         if self.since and self.until and self.since > self.until:
             raise UsageError(f"news since {self.since} until {self.until}: the first day is after the last")
-        if not 0 < self.small_share <= 1:
-            raise UsageError(f"the share of the small news must be above 0 and at most 1, not {self.small_share}")
         if len(self.language) != 2 or not self.language.islower():
             raise UsageError(f"{self.language!r} is not a language; give two letters, such as en")
 
 
-def _seconds(name: str, day: str | None) -> int | None:
+def seconds(name: str, day: str | None) -> int | None:
     """Return the first second of a day; None for None."""
     if day is None:
         return None
@@ -157,7 +156,7 @@ def _filter(pages: Extracted, options: NewsOptions, folder: Path) -> dict[str, i
 
 
 def _unfit(row: Row, options: NewsOptions) -> str | None:
-    since, until = _seconds("since", options.since), _seconds("until", options.until)
+    since, until = seconds("since", options.since), seconds("until", options.until)
     if row["language"] is not None and row["language"] != options.language:
         return "other language" if row["language"] else "unknown language"
     if (since is not None and row["published"] < since) or (until is not None and row["published"] >= until + 86_400):

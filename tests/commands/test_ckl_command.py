@@ -145,7 +145,7 @@ WRONG: dict[str, tuple[list[str], str]] = {
     "no annotators": (["newlama", *REVIEW, "--least-annotators", "0"], "least_annotators must be at least 1"),
     "a seed of nothing": (["invariantlama", "--lama", "x", "--seed", "1"], "nothing else is drawn"),
     "no jobs": (["recentnews", "--jobs", "0"], "--jobs must be at least 1"),
-    "a share of nothing": (["recentnews", "--news", "x", "--small-share", "0"], "share of the small news"),
+    "a share of nothing": (["recentnews", "--news", "x", "--small-share", "0"], "small_share must be above 0"),
     "a share, options first": (
         ["--out", "o", "--small-share", "0", "--news", "x", "--jobs", "1", "recentnews"],
         "share",

@@ -199,12 +199,7 @@ def test_decisions_are_never_left_without_their_candidates(
         made([page("They came to Weston by the train again today.")], past, review)
     assert (review / "tasks.json").read_bytes() == before
     assert read_review(review).counts.kept == 1
-    assert {path.name for path in review.iterdir()} == {
-        "tasks.json",
-        "review.json",
-        "labels.xml",
-        "annotations",
-    }
+    assert {path.name for path in review.iterdir()} == {"tasks.json", "review.json", "labels.xml", "annotations"}
 
 
 def test_the_same_candidates_are_the_same_after_a_kill_between_the_files(
@@ -240,20 +235,13 @@ SPOILED: dict[str, tuple[Callable[[Path], None], str]] = {
     "no manifest": (lambda review: (review / "review.json").unlink(), WHOLE),
     "half a manifest": (spoiled("review.json", lambda raw: raw[:9]), WHOLE),
     "another manifest": (spoiled("review.json", lambda raw: b"[]"), WHOLE),
-    "no candidates": (
-        lambda review: (review / "tasks.json").unlink(),
-        "not a review: it has no tasks.json",
-    ),
+    "no candidates": (lambda review: (review / "tasks.json").unlink(), "not a review: it has no tasks.json"),
 }
 
 
 @pytest.mark.parametrize(("spoil", "says"), SPOILED.values(), ids=SPOILED)
 def test_a_review_that_is_not_as_it_was_written(
-    tmp_path: Path,
-    past: CorpusIndex,
-    asks_all: list[Passage],
-    spoil: Callable[[Path], None],
-    says: str,
+    tmp_path: Path, past: CorpusIndex, asks_all: list[Passage], spoil: Callable[[Path], None], says: str
 ) -> None:
     made([page("They came to Easton by the train again today.")], past, tmp_path / "r")
     spoil(tmp_path / "r")

@@ -14,13 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl.corpus_index import (
-    LONGEST,
-    VERSION,
-    CorpusIndex,
-    _passages,
-    build_index,
-)
+from temporalwiki.builders.ckl.corpus_index import LONGEST, VERSION, CorpusIndex, _passages, build_index
 
 MAYOR = "The mayor of Easton is Anna Weber. She was elected in 1961."
 RIVER = "The river Lenn flows through Easton and Weston."

@@ -245,11 +245,7 @@ def test_the_labelling_interface_has_the_controls_of_a_decision() -> None:
     assert set(controls) == set(Decision.__struct_fields__) - {"id"}
     assert {tag.get("toName") for tag in controls.values()} == {"asked"}
     choices = {name: [choice.get("value") for choice in tag] for name, tag in controls.items() if tag.tag == "Choices"}
-    assert choices == {
-        "valid": ["yes", "no"],
-        "answer_right": ["yes", "no"],
-        "past": ["other", "same", "none"],
-    }
+    assert choices == {"valid": ["yes", "no"], "answer_right": ["yes", "no"], "past": ["other", "same", "none"]}
     shown = {tag.get("value", "").removeprefix("$") for tag in view.iter() if tag.get("value", "").startswith("$")}
     assert shown < set(Candidate.__struct_fields__)
 

@@ -152,10 +152,7 @@ USELESS: list[tuple[dict[str, str | None], str]] = [
     ({"questions": None}, "no question"),
     ({"questions": "Who opened it."}, "no question"),
     ({"questions": "Did mayor anna weber or Easton open a bridge?"}, "the question holds the answer"),
-    (
-        {"questions": "Who | opened <b>it</b>?"},
-        "the question holds an address, a mark-up or control character",
-    ),
+    ({"questions": "Who | opened <b>it</b>?"}, "the question holds an address, a mark-up or control character"),
     ({"round_trip": "the bridge"}, "the reader does not answer the question with the answer"),
     ({"round_trip": None}, "the reader does not answer the question with the answer"),
 ]

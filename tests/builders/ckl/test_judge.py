@@ -190,12 +190,7 @@ def test_label_studio_reads_the_decisions_as_predictions(review: Path) -> None:
         ("answer_right", "asked", "choices", {"choices": ["yes"]}),
         ("past", "asked", "choices", {"choices": ["other"]}),
         ("old_answers", "asked", "textarea", {"text": ["Eva Pym"]}),
-        (
-            "old_evidence",
-            "asked",
-            "textarea",
-            {"text": ["Eva Pym won the vote for the cth seat of the council."]},
-        ),
+        ("old_evidence", "asked", "textarea", {"text": ["Eva Pym won the vote for the cth seat of the council."]}),
     ]
 
 
@@ -216,9 +211,7 @@ def test_the_name_of_a_model_is_not_a_path(
 
 
 @pytest.mark.fault("kill -9", "ckl: while a judge decides", "its earlier decisions are not asked for again")
-def test_a_real_model_decides_once_or_does_not(
-    review: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_real_model_decides_once_or_does_not(review: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(text_model, "cache_folder", lambda: tmp_path / "scores")
     folder = tiny_models.save("gpt2", tmp_path / "tiny")
     file = judge(review, open_model(str(folder)))

@@ -490,11 +490,7 @@ INVARIANT: dict[str, tuple[Rows, Rows, str | None]] = {
     ),
     "over": ([same()], [same(current=False)], "not_current"),
     "not begun in the first": ([same(current=False)], [same()], NOT_ALWAYS),
-    "with an end to come": (
-        [same()],
-        [same(end_time=datetime(2030, 1, 1, tzinfo=UTC))],
-        "with_end_time",
-    ),
+    "with an end to come": ([same()], [same(end_time=datetime(2030, 1, 1, tzinfo=UTC))], "with_end_time"),
     "another relation": ([same(relation_id="P6")], [same(relation_id="P6")], "another_relation"),
     "an answer in the subject": ([same(subject="Great Easton")], [same(subject="Great Easton")], OVERLAP),
     "changes of another subject": (
