@@ -1,7 +1,7 @@
 """The languages of wikis: their templates that carry text, and the headings of their sections of references.
 
-English is in ``template_text`` and ``prose_lines``. A file such as language_de.yaml has what another
-language adds to English. docs/how_to/add_a_language.md explains it.
+language_en.yaml has those of English, and a file such as language_de.yaml has what another language adds to them.
+docs/how_to/add_a_language.md explains the format.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import functools
 from pathlib import Path
 from typing import NamedTuple
 
-import yaml
-
-from temporalwiki.builders.wikipedia.prose_lines import ENGLISH, Headings
-from temporalwiki.builders.wikipedia.template_text import TEMPLATES, Rules, phrase
+from temporalwiki.builders.wikipedia.prose_lines import Headings
+from temporalwiki.builders.wikipedia.template_text import RENDERERS, Rules, phrase
+from temporalwiki.builders.wikipedia.words import word_table
 
 
 class Language(NamedTuple):
@@ -26,20 +25,23 @@ class Language(NamedTuple):
 _FILES = {file.stem.partition("_")[2]: file for file in Path(__file__).parent.glob("language_*.yaml")}
 
 
-@functools.cache  # every page of a wiki has the same
 def language_of(code: str) -> Language:
     """Return the tables of a language.
 
     A language has the tables of English, with additions from its own file, or else from that of its base language
     ("de" for "de-at"). A template in that file replaces an English one of the same name.
     """
-    file = _FILES.get(code) or _FILES.get(code.partition("-")[0])
-    if file is None:
-        return Language(TEMPLATES, ENGLISH)
-    table = yaml.safe_load(file.read_text("utf-8"))
-    templates = dict(TEMPLATES)
+    return _read(next((name for name in (code, code.partition("-")[0]) if name in _FILES), "en"))
+
+
+@functools.cache  # every page of a wiki has the same
+def _read(code: str) -> Language:
+    english = Language(RENDERERS, Headings()) if code == "en" else _read("en")
+    table = word_table(_FILES[code].name)
+    templates = {**english.templates, **dict.fromkeys(table.get("silent", ()))}
     for text, names in table["templates"].items():
-        renderer = TEMPLATES[text.removeprefix("as ")] if text.startswith("as ") else phrase(text)
-        templates |= dict.fromkeys(names, renderer)
-    references, lists = (frozenset(table[key]) for key in ("references", "lists_of_references"))
-    return Language(templates, Headings(ENGLISH.apparatus | references, ENGLISH.lists_only | lists))
+        rule = templates[text.removeprefix("as ")] if text.startswith("as ") else phrase(text)
+        templates |= dict.fromkeys(names, rule)
+    references, lists = table["references"], table["lists_of_references"]
+    headings = Headings(english.headings.apparatus.union(references), english.headings.lists_only.union(lists))
+    return Language(templates, headings)

@@ -12,10 +12,8 @@ from __future__ import annotations
 
 import functools
 import re
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from itertools import pairwise
 
 from temporalwiki.builders.wikipedia.formulas import plain_formula
 from temporalwiki.builders.wikipedia.languages import language_of
@@ -29,15 +27,13 @@ from temporalwiki.builders.wikipedia.prose_lines import (
     NAMES,
     PAGE_START,
     Lines,
-    SectionState,
     read_lines,
 )
-from temporalwiki.builders.wikipedia.template_text import SILENT, Rules, template_name, template_text
-from temporalwiki.builders.wikipedia.words import words
+from temporalwiki.builders.wikipedia.template_text import Rules, template_name, template_text
+from temporalwiki.builders.wikipedia.words import word_table, words
 
 MAX_CHARACTERS = 4_000_000
 MAX_DEPTH = 200
-MAX_BLOCKS = 10_000  # texts between blank lines that are compared one by one; no real page has so many
 
 FILE, CATEGORY = 6, 14
 
@@ -64,8 +60,7 @@ def paragraphs(wikitext: str, *, namespaces: Mapping[str, int] | None = None, la
 
     Raises UnreadablePage if the page is longer than MAX_CHARACTERS, or nests deeper than MAX_DEPTH.
     """
-    _check_length(wikitext)
-    return _read(_normalized(wikitext), [], _Wiki(namespaces, language), {})[0]
+    return _read(wikitext, _Wiki(namespaces, language)).paragraphs
 
 
 def both_paragraphs(
@@ -76,32 +71,24 @@ def both_paragraphs(
     language: str = "en",
     dropped: list[str] | None = None,
 ) -> tuple[list[str], list[str]]:
-    """Return the ``paragraphs`` of two versions of a page. Parts in both versions are read once.
+    """Return the ``paragraphs`` of two versions of a page.
 
     If a template inside prose of the recent version is dropped, its name is added to ``dropped``.
     Raises UnreadablePage. If the previous version cannot be read, the reason ends in "_in_prev".
     """
     wiki = _Wiki(namespaces, language)
-    cache: PartCache = {}
-    _check_length(recent)
-    before, after = _normalized(previous), _normalized(recent)
-    blocks_before, blocks = before.split("\n\n", MAX_BLOCKS), after.split("\n\n", MAX_BLOCKS)
-    recent_paragraphs, names = _read(after, _cut(blocks, blocks_before), wiki, cache)
+    after = _read(recent, wiki)
     if dropped is not None:
-        dropped += names
+        dropped += after.dropped
     try:
-        _check_length(previous)
-        return _read(before, _cut(blocks_before, blocks), wiki, cache)[0], recent_paragraphs
+        return _read(previous, wiki).paragraphs, after.paragraphs
     except UnreadablePage as problem:
         raise UnreadablePage(f"{problem.reason}_in_prev") from None
 
 
-def _check_length(wikitext: str) -> None:
-    if len(wikitext) > MAX_CHARACTERS:
-        raise UnreadablePage("too_long")
-
-
 def _normalized(text: str) -> str:
+    if len(text) > MAX_CHARACTERS:
+        raise UnreadablePage("too_long")
     for mark in MARKS:
         if mark in text:  # searching is faster than replacing
             text = text.replace(mark, "")
@@ -130,18 +117,12 @@ class _Wiki:
         return shown, after
 
 
-def _read(text: str, cuts: Iterable[list[Part]], wiki: _Wiki, cache: PartCache) -> tuple[list[str], list[str]]:
-    """Return the paragraphs of a page, read part by part if one of the ``cuts`` into parts allows it.
-
-    The second list names the templates that were dropped inside prose.
-    """
+def _read(wikitext: str, wiki: _Wiki) -> Lines:
+    """Return the paragraphs of a page, and the names of the templates that were dropped inside prose."""
+    text = _normalized(wikitext)
     if text[:40].lstrip().lower().startswith("#redirect"):
-        return [], []
-    for parts in cuts:
-        if (found := _read_parts(parts, wiki, cache)) is not None:
-            return found
-    lines = read_lines(_lines(text, wiki), PAGE_START, wiki.headings)
-    return lines.paragraphs, lines.dropped
+        return Lines([], PAGE_START, [])
+    return read_lines(_lines(text, wiki), PAGE_START, wiki.headings)
 
 
 def marked_lines(wikitext: str, *, namespaces: Mapping[str, int] | None = None, language: str = "en") -> str:
@@ -149,12 +130,11 @@ def marked_lines(wikitext: str, *, namespaces: Mapping[str, int] | None = None, 
 
     Raises UnreadablePage as ``paragraphs`` does.
     """
-    _check_length(wikitext)
     return _lines(_normalized(wikitext), _Wiki(namespaces, language))
 
 
 def _lines(text: str, wiki: _Wiki) -> str:
-    text, _ = _without_verbatim(text)
+    text = _without_verbatim(text)
     text = _expand_templates(text, wiki)
     text = _without_tables(text)
     text = _unlink(text, wiki.hidden)
@@ -182,12 +162,11 @@ _INERT = {ord(character): f"&#{ord(character)};" for character in "[]{}|'<>=*#:;
 _BEFORE_GONE = ' (;,/\n[“"$£€'
 
 
-def _without_verbatim(text: str) -> tuple[str, bool]:
-    """Return the text without comments, references and verbatim tags, and whether all of them are closed in it."""
+def _without_verbatim(text: str) -> str:
+    """Return the text without comments, references and verbatim tags."""
     match = _VERBATIM.search(text)
     if not match:
-        return text, True
-    closed = True
+        return text
     kept: list[str] = []
     position = 0
     line_start = True
@@ -198,7 +177,6 @@ def _without_verbatim(text: str) -> tuple[str, bool]:
         left = ""
         if match[1] is None:
             close = text.find("-->", end)
-            closed = closed and close >= 0
             end = len(text) if close < 0 else close + 3
             # A comment on a line of its own is removed with its line, which would otherwise split the paragraph.
             indent = before.rstrip(" \t")
@@ -214,8 +192,7 @@ def _without_verbatim(text: str) -> tuple[str, bool]:
             if match[2].endswith("/"):
                 pass  # the tag has no content
             elif name == "ref":
-                end, ends = _end_of_reference(text, end)
-                closed = closed and ends
+                end = _end_of_reference(text, end)
             elif name in never_closed:
                 pass  # an earlier search found no closing tag in the rest of the page
             elif close_tag := _VERBATIM_END[name].search(text, end):
@@ -223,28 +200,27 @@ def _without_verbatim(text: str) -> tuple[str, bool]:
                 end = close_tag.end()
             else:
                 never_closed.add(name)
-                closed = False
             if not left and before[-1:] in _BEFORE_GONE:
                 left = GONE
         kept += (before, left)
         position = end
         match = _VERBATIM.search(text, position)
     kept.append(text[position:])
-    return "".join(kept), closed
+    return "".join(kept)
 
 
-def _end_of_reference(text: str, start: int) -> tuple[int, bool]:
-    """Return where the reference ends whose opening tag ends at ``start``, and whether later text cannot change that.
+def _end_of_reference(text: str, start: int) -> int:
+    """Return where the reference ends whose opening tag ends at ``start``.
 
     References do not nest. If another one opens first, this one was never closed: it ends with its paragraph at the
     latest.
     """
     following = _NEXT_REF.search(text, start)
     if following and following[1]:
-        return following.end(), True
+        return following.end()
     limit = following.start() if following else len(text)
     blank = _BLANK_LINE.search(text, start, limit)
-    return blank.start() if blank else limit, following is not None
+    return blank.start() if blank else limit
 
 
 def _kept_content(tag: str, attributes: str, content: str) -> str:
@@ -324,7 +300,7 @@ def _named(start: str, before: str, rules: Rules) -> str:
     if before[-1:] in ("", "\n"):
         return ""
     name = template_name(start)
-    if name in rules or name in SILENT or name.startswith("cite ") or not _NAME.fullmatch(name):
+    if name in rules or name.startswith("cite ") or not _NAME.fullmatch(name):
         return ""
     return f"{NAMED}{name}{END_NAMED}"
 
@@ -380,29 +356,9 @@ _EXTERNAL = re.compile(
 # Tried only where a run of blanks begins, not at each blank.
 _QUALIFIER = re.compile(r"(?<![ _])[ _]*+(?:\([^()]*\)|（[^（）]*）)\Z|,[^,]*\Z")
 
-# Names of the file and category namespaces that every wiki understands, with the local names of some large wikis. The
-# names of other wikis come from their siteinfo.
-FILES_AND_CATEGORIES = words("""
-    file image datei bild fichier archivo imagen immagine bestand afbeelding ficheiro imagem arquivo fil plik grafika
-    файл изображение зображення ファイル 画像 파일 그림 文件 檔案 图像 ملف صورة پرونده tập_tin hình dosya resim
-    tiedosto kuva soubor fájl kép fișier imagine berkas gambar קובץ תמונה चित्र
-    category kategorie catégorie categoría categoria categorie kategoria kategori категория категорія カテゴリ 분류
-    分类 分類 تصنيف رده thể_loại luokka kategória קטגוריה श्रेणी
-""")
-# Prefixes of the other language editions: [[de:Wort]] is shown next to the page, not in it.
-INTERLANGUAGE = words("""
-    ab ace ady af ak als alt am an ang ar arc ary arz as ast atj av avk awa ay az azb ba ban bar bat-smg bcl be
-    be-tarask be-x-old bg bh bi bjn bm bn bo bpy br bs bug bxr ca cbk-zam cdo ce ceb ch cho chr chy ckb co cr crh
-    cs csb cu cv cy da de din diq dsb dty dv dz ee el eml en eo es et eu ext fa ff fi fiu-vro fj fo fr frp frr fur
-    fy ga gag gan gcr gd gl glk gn gom gor got gu gv ha hak haw he hi hif ho hr hsb ht hu hy hyw hz ia id ie ig ii
-    ik ilo inh io is it iu ja jam jbo jv ka kaa kab kbd kbp kg ki kj kk kl km kn ko koi kr krc ks ksh ku kv kw ky
-    la lad lb lbe lez lfn lg li lij lld lmo ln lo lrc lt ltg lv mai map-bms mdf mg mh mhr mi min mk ml mn mnw mo mr
-    mrj ms mt mus mwl my myv mzn na nah nap nds nds-nl ne new ng nl nn no nov nqo nrm nso nv ny oc olo om or os pa
-    pag pam pap pcd pdc pfl pi pih pl pms pnb pnt ps pt qu rm rmy rn ro roa-rup roa-tara ru rue rw sa sah sat sc
-    scn sco sd se sg sh shi shn si simple sk sl sm sn so sq sr srn ss st stq su sv sw szl ta tcy te tet tg th ti tk
-    tl tn to tpi tr ts tt tum tw ty tyv udm ug uk ur uz ve vec vep vi vls vo wa war wo wuu xal xh xmf yi yo za zea
-    zh zh-classical zh-min-nan zh-yue zu
-""")
+_PREFIXES = word_table("link_prefixes.yaml")
+FILES_AND_CATEGORIES = frozenset(_PREFIXES["files_and_categories"])
+INTERLANGUAGE = frozenset(_PREFIXES["interlanguage"])
 
 
 def _hidden_prefixes(namespaces: Mapping[str, int] | None) -> AbstractSet[str]:
@@ -537,92 +493,3 @@ def _with_lines_of_verse(text: str) -> str:
         position = end
     pieces.append(text[position:])
     return "".join(pieces)
-
-
-# ---------------------------------------------------------------------------------------------------
-# Reading a page part by part, so that parts of two versions of a page are read once.
-
-Part = tuple[str, ...]  # texts between blank lines
-# By part and the state at its start; None if it cannot be read by itself.
-PartCache = dict[tuple[Part, SectionState], Lines | None]
-
-_OPEN_TAG = re.compile(r"<[^<>\s\d=][^<>]*+(?:<|\Z)")  # it may end in the next part
-# ``_without_html`` depends on the whole page in these cases: whether it has <sup or <sub in small letters anywhere,
-# where a poem ends, and whether a <br is the first of several.
-_DEPENDS_ON_PAGE = re.compile(r"<(?:(?!su[bp])(?i:su[bp])|poem)|\A\s*+<(?i:br)")
-
-
-def _cut(blocks: Sequence[str], others: Sequence[str]) -> Iterator[list[Part]]:
-    """Yield ways to cut a page, given as ``blocks`` between blank lines, into parts that another version may share.
-
-    The first way cuts between two blocks that are not neighbours in the other version, if it has one of them.
-    Something that reaches over such a cut, as a table does, makes the parts unreadable: the second way cuts at the
-    headings before and after these places.
-    """
-
-    def parts(cuts: Iterable[int]) -> list[Part]:
-        return [tuple(blocks[start:end]) for start, end in pairwise([0, *cuts, len(blocks)])]
-
-    new = set(pairwise(blocks)).difference(pairwise(others))
-    in_other = set(others) if new else frozenset()
-    cuts = [
-        at
-        for at, (one, two) in enumerate(pairwise(blocks), 1)
-        if (one, two) in new and (one in in_other or two in in_other)
-    ]
-    yield parts(cuts)
-    headings = [at for at, block in enumerate(blocks) if at and block[:1] == "="]
-    nearest = {at for cut in cuts for at in (bisect_right(headings, cut) - 1, bisect_left(headings, cut))}
-    if cuts:
-        yield parts(headings[at] for at in sorted(nearest) if 0 <= at < len(headings))
-
-
-def _read_parts(parts: Sequence[Part], wiki: _Wiki, cache: PartCache) -> tuple[list[str], list[str]] | None:
-    """Run all passes over each part. Return None if the whole page might give another result.
-
-    The result is the same if everything that opens in a part also closes in it: ``read_lines`` ends every paragraph at
-    the blank line between two parts.
-    """
-    result: list[str] = []
-    dropped: list[str] = []
-    state = PAGE_START
-    for part in parts:
-        key = part, state
-        if key not in cache:
-            cache[key] = _read_part("\n\n".join(part), wiki, state)
-        if (found := cache[key]) is None:
-            return None
-        result += found.paragraphs
-        dropped += found.dropped
-        state = found.state
-    return result, dropped
-
-
-def _read_part(text: str, wiki: _Wiki, state: SectionState) -> Lines | None:
-    text, closed = _without_verbatim(text)
-    if not closed or ("<" in text and _OPEN_TAG.search(text)):
-        return None
-    if "{{" in text:
-        frames = _without_pairs(text, "{{", "}}", wiki.replace_template)
-        if len(frames) > 1:
-            return None
-        text = "".join(frames[0])
-        if "<" in text and _OPEN_TAG.search(text):
-            return None
-    if ("{" in text and "{|" in text) or ("<" in text and "<table" in text.lower()):
-        opened = 0
-        for match in _TABLE.finditer("\n" + text):
-            opened = opened + 1 if match[1] or match[2] else max(0, opened - 1)
-        if opened:
-            return None
-        text = _without_tables(text)
-    if "[" in text:
-        frames = _without_links(text, wiki.hidden)
-        if len(frames) > 1:
-            return None
-        text = _without_external("".join(frames[0]))
-    if "<" in text:
-        if _OPEN_TAG.search(text) or _DEPENDS_ON_PAGE.search(text):
-            return None
-        text = _without_html(text)
-    return read_lines(text, state, wiki.headings)

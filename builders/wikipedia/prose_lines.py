@@ -12,7 +12,6 @@ from html.entities import html5
 from typing import NamedTuple
 
 from temporalwiki.builders.wikipedia.template_text import END_SOUND, JOINT, SOUND
-from temporalwiki.builders.wikipedia.words import words
 
 # Marks that live in the text between passes. No XML document can contain these characters.
 GONE = "\x01"  # something was dropped here
@@ -25,22 +24,10 @@ MARKS = (GONE, ASIDE, SOUND, END_SOUND, JOINT, NAMED, END_NAMED, FORMULA)
 class Headings(NamedTuple):
     """The headings of sections of references and links, in lower case."""
 
-    apparatus: frozenset[str]  # any prose in these sections is about sources
-    lists_only: frozenset[str]  # in these, lists are references but a paragraph may be about the subject
+    apparatus: frozenset[str] = frozenset()  # any prose in these sections is about sources
+    lists_only: frozenset[str] = frozenset()  # in these, lists are references but a paragraph may be about the subject
 
 
-ENGLISH = Headings(
-    words("""
-        references|external links|external link|see also|further reading|notes and references|external sources
-        |references and notes|references and sources|sources and references|citations and references
-        |general references|footnotes and references|references and further reading|cited sources|works cited
-        |see also and references|further reading and external links|related articles|web links|weblinks|links
-        |reference literature|secondary references
-    """, "|"),
-    words("""
-        notes|footnotes|endnotes|citations|sources|bibliography|notes and citations|notes and sources|gallery
-    """, "|"),
-)  # fmt: skip
 _SWITCH = re.compile(r"__[^\W\d_a-z]{2,40}+(?:_[^\W\d_a-z]{1,40}+)*+__")
 _QUOTES = re.compile(r"'{2,}")
 _ENTITY = re.compile(r"&(#[0-9]{1,8}|#[xX][0-9A-Fa-f]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
@@ -70,7 +57,7 @@ class Lines(NamedTuple):
     dropped: list[str]
 
 
-def read_lines(text: str, state: SectionState, headings: Headings = ENGLISH) -> Lines:
+def read_lines(text: str, state: SectionState, headings: Headings) -> Lines:
     """Return the paragraphs of a text that begins in a section of ``state``, with the state at its end."""
     if "_" in text:
         text = _SWITCH.sub("", text)

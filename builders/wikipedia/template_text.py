@@ -1,10 +1,9 @@
 """The text that a template adds to its sentence.
 
-Most templates (infoboxes, maintenance notes, citations) add none. The others are listed in RULES, at the end of
-this module. To add a template, add its name to the row of a template that behaves alike, or a row with a phrase or
-one of the renderers above it, and a case to tests/builders/wikipedia/test_plain_text.py.
-
-Module ``languages`` adds the templates of other languages.
+Most templates (infoboxes, maintenance notes, citations) add none. language_en.yaml lists the others with the phrase
+that each becomes, or "as NAME" for a renderer of RENDERERS, at the end of this module; template_words.yaml has the
+words that renderers need. To add a template, add its name to language_en.yaml, and a case to
+tests/builders/wikipedia/test_plain_text.py.
 
 A renderer gets a template's arguments as wikitext and returns wikitext. Later passes resolve its links, quotes and
 HTML, so it must escape all characters that are not markup, by entities. Its time must be proportional to the length of
@@ -13,11 +12,13 @@ its arguments: a pattern that can backtrack may only be applied to values of bou
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from itertools import takewhile
+from typing import NamedTuple
 
-from temporalwiki.builders.wikipedia.words import words
+from temporalwiki.builders.wikipedia.words import word_table
 
 # Marks that renderers leave in the text. No XML document can contain these characters.
 SOUND, END_SOUND = "\x03", "\x04"  # around a pronunciation, which is dropped if it is in brackets
@@ -51,7 +52,7 @@ class Arguments(dict[str, str]):
 
 
 Renderer = Callable[[Arguments], str]
-Rules = Mapping[str, Renderer]
+Rules = Mapping[str, Renderer | None]  # None: a template that is known to add no text
 
 
 def template_name(start: str) -> str:
@@ -116,10 +117,10 @@ def _split_arguments(inside: list[str]) -> list[str]:
     return [*values, "".join(current)]
 
 
-def _table(text: str) -> dict[str, str]:
-    """Parse a table of "key,key value" entries, separated by | or line breaks."""
-    entries = (entry.strip().partition(" ") for entry in text.replace("\n", "|").split("|"))
-    return {key: value for keys, _, value in entries if value for key in keys.split(",")}
+@functools.cache
+def _words(table: str) -> dict[str, str]:
+    """Return a table of template_words.yaml, from codes to words."""
+    return {code: word for word, codes in word_table("template_words.yaml")[table].items() for code in codes}
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -172,29 +173,12 @@ def _block(args: Arguments) -> str:
 # ---------------------------------------------------------------------------------------------------
 # Other languages. MediaWiki shows {{lang-de|Wort}} as "German: Wort".
 
-LANGUAGES = _table("""
-    af Afrikaans|am Amharic|ar Arabic|arc Aramaic|ast Asturian|az Azerbaijani|be Belarusian|ber Berber|bg Bulgarian
-    bn Bengali|bo Tibetan|br Breton|bs Bosnian|ca Catalan|ce Chechen|co Corsican|cs Czech|cy Welsh|da Danish
-    de German|dv Maldivian|el,grc-gre Greek|en English|eo Esperanto|es Spanish|et Estonian|eu Basque|fa Persian
-    fi Finnish|fil Filipino|fo Faroese|fr French|fy West Frisian|ga Irish|gd Scottish Gaelic|gl Galician
-    grc Ancient Greek|gsw Swiss German|gu Gujarati|gv Manx|ha Hausa|haw Hawaiian|he Hebrew|hi Hindi|hr Croatian
-    ht Haitian Creole|hu Hungarian|hy Armenian|id Indonesian|ig Igbo|is Icelandic|it Italian|ja Japanese
-    jv Javanese|ka Georgian|kk Kazakh|km Khmer|kn Kannada|ko Korean|ku Kurdish|kw Cornish|ky Kyrgyz|la Latin
-    lb Luxembourgish|lo Lao|lt Lithuanian|lv Latvian|mg Malagasy|mi Maori|mk Macedonian|ml Malayalam|mn Mongolian
-    mr Marathi|ms Malay|mt Maltese|my Burmese|nah Nahuatl|nds Low German|ne Nepali|nl Dutch|nn Norwegian Nynorsk
-    no Norwegian|nv Navajo|nb Norwegian Bokmål|oc Occitan|or Odia|os Ossetian|ota Ottoman Turkish|pa Punjabi
-    pl Polish|ps Pashto|pt Portuguese|qu Quechua|rm Romansh|ro Romanian|ru,rus Russian|sa Sanskrit|sc Sardinian
-    scn Sicilian|sco Scots|sd Sindhi|se Northern Sami|sh Serbo-Croatian|si Sinhala|sk Slovak|sl Slovene|so Somali
-    sq Albanian|sr Serbian|sv Swedish|sw Swahili|ta Tamil|te Telugu|tg Tajik|th Thai|tk Turkmen|tl Tagalog
-    tr Turkish|tt Tatar|ug Uyghur|uk Ukrainian|ur Urdu|uz Uzbek|vi Vietnamese|xh Xhosa|yi Yiddish|yo Yoruba|zu Zulu
-""")
-
 
 def _language_text(code: str, args: Arguments) -> str:
     if code == "zh":
         return _chinese(args)
     word = args.first("1", "text")
-    name = LANGUAGES.get(code) or LANGUAGES.get(code.partition("-")[0])
+    name = _words("languages").get(code) or _words("languages").get(code.partition("-")[0])
     return f"{name}: {word}" if word and name and args.get("label", "") != "none" else word
 
 
@@ -428,38 +412,15 @@ def _chemical_formula(args: Arguments) -> str:
     return _CHEM2_RAISED.sub(lambda match: match[3] or _raised(match[1] or match[2]), text)
 
 
-ELEMENTS = _table("""
-    hydrogen H|helium He|lithium Li|beryllium Be|boron B|carbon C|nitrogen N|oxygen O|fluorine F|neon Ne|sodium Na
-    magnesium Mg|aluminium,aluminum Al|silicon Si|phosphorus P|sulfur,sulphur S|chlorine Cl|argon Ar|potassium K
-    calcium Ca|scandium Sc|titanium Ti|vanadium V|chromium Cr|manganese Mn|iron Fe|cobalt Co|nickel Ni|copper Cu
-    zinc Zn|gallium Ga|germanium Ge|arsenic As|selenium Se|bromine Br|krypton Kr|rubidium Rb|strontium Sr|yttrium Y
-    zirconium Zr|niobium Nb|molybdenum Mo|technetium Tc|ruthenium Ru|rhodium Rh|palladium Pd|silver Ag|cadmium Cd
-    indium In|tin Sn|antimony Sb|tellurium Te|iodine I|xenon Xe|caesium,cesium Cs|barium Ba|lanthanum La|cerium Ce
-    praseodymium Pr|neodymium Nd|promethium Pm|samarium Sm|europium Eu|gadolinium Gd|terbium Tb|dysprosium Dy
-    holmium Ho|erbium Er|thulium Tm|ytterbium Yb|lutetium Lu|hafnium Hf|tantalum Ta|tungsten W|rhenium Re|osmium Os
-    iridium Ir|platinum Pt|gold Au|mercury Hg|thallium Tl|lead Pb|bismuth Bi|polonium Po|astatine At|radon Rn
-    francium Fr|radium Ra|actinium Ac|thorium Th|protactinium Pa|uranium U|neptunium Np|plutonium Pu|americium Am
-    curium Cm|berkelium Bk|californium Cf|einsteinium Es|fermium Fm|mendelevium Md|nobelium No|lawrencium Lr
-    rutherfordium Rf|dubnium Db|seaborgium Sg|bohrium Bh|hassium Hs|meitnerium Mt|darmstadtium Ds|roentgenium Rg
-    copernicium Cn|nihonium Nh|flerovium Fl|moscovium Mc|livermorium Lv|tennessine Ts|oganesson Og
-""")
-
-
 def _nuclide(args: Arguments) -> str:
     """{{nuclide|uranium|235}} -> ²³⁵U."""
     element, mass, charge = args.positional(3)[:3]
-    return f"{_raised(mass)}{ELEMENTS.get(element.lower(), element)}{_raised(charge)}"
-
-
-CURRENCIES = _table("""
-    usd,us US$|gbp £|eur €|jpy ¥|inr ₹|krw ₩|aud A$|cad C$|nzd NZ$|hkd HK$|sgd S$|cny CN¥|rub ₽|try ₺|ils ₪|php ₱
-    ngn ₦|uah ₴|vnd ₫|brl R$|zar R
-""")
+    return f"{_raised(mass)}{_words('elements').get(element.lower(), element)}{_raised(charge)}"
 
 
 def _currency(args: Arguments) -> str:
     code = args.first("2", "type") or "usd"
-    symbol = CURRENCIES.get(code.lower())
+    symbol = _words("currencies").get(code.lower())
     amount = _thousands(args.first("1"))
     return f"{symbol}{amount}" if symbol else f"{amount} {code}"
 
@@ -468,79 +429,41 @@ def _currency(args: Arguments) -> str:
 # Measures. Only the value that the editor wrote is kept, and not its conversion: the rounding rules of MediaWiki's
 # module, with 4,000 lines, have changed over the years, and a number that we compute is not in the article.
 
-_RANGES = {
-    "-": "–", "–": "–", "—": "–", "to": " to ", "to(-)": " to ", "and": " and ", "and(-)": " and ", "or": " or ",
-    "x": " × ", "×": " × ", "by": " by ", "xx": " × ", "+/-": " ± ", "±": " ± ", "+": " + ", ",": ", ",
-    ", and": ", and ", ", or": ", or ", "&": " & ", "to about": " to about ",
-}  # fmt: skip
 _MEASURED = re.compile(r"[+\-−]?[\d.,]++(?:e[+\-−]?\d++)?(?:[+\-−]\d++)?(?://?\d++)?\Z")
 _MIXED = re.compile(r"(\d)[+\-](\d+//?\d+)\Z")
 
 
-def _named_unit(entry: str) -> tuple[str, str, str]:
-    symbol, one, many = (f"{entry} {entry.split()[1]}s".split())[:3]
-    return symbol.replace("_", " "), one.replace("_", " "), many.replace("_", " ")
+class _Unit(NamedTuple):
+    symbol: str
+    one: str
+    many: str
 
 
-# Codes, then symbol, singular and plural (if it does not just add an s), with _ for spaces.
-UNITS = {
-    code.replace("_", " "): _named_unit(entry)
-    for code, entry in _table("""
-    m m metre|km km kilometre|cm cm centimetre|mm mm millimetre|um,μm μm micrometre|nm nm nanometre|dm dm decimetre
-    hm hm hectometre|mi,miles mi mile|yd yd yard|ft,foot,feet ft foot feet|in in inch inches|nmi nmi nautical_mile
-    fathom fathom fathom|furlong furlong furlong|chain chain chain|hand h hand|ly ly light-year
-    AU AU astronomical_unit|au au astronomical_unit|pc pc parsec|m2,sqm m² square_metre
-    km2,sqkm km² square_kilometre|cm2 cm² square_centimetre|mm2 mm² square_millimetre|sqmi,mi2 sq_mi square_mile
-    sqft,ft2 sq_ft square_foot square_feet|sqyd sq_yd square_yard|sqin sq_in square_inch square_inches
-    acre,acres acres acre|ha ha hectare|m3 m³ cubic_metre|km3 km³ cubic_kilometre|cm3 cm³ cubic_centimetre
-    cc cc cubic_centimetre|cuft,ft3 cu_ft cubic_foot cubic_feet|cuin cu_in cubic_inch cubic_inches
-    cuyd cu_yd cubic_yard|cumi cu_mi cubic_mile|L L litre|l l litre|mL mL millilitre|ml ml millilitre
-    impgal imp_gal imperial_gallon|USgal US_gal US_gallon|U.S.gal U.S._gal U.S._gallon|USoz US_fl_oz US_fluid_ounce
-    acre.ft acre⋅ft acre-foot acre-feet|oilbbl,bbl bbl barrel
-    koilbbl thousand_bbl thousand_barrels thousand_barrels|Moilbbl million_bbl million_barrels million_barrels
-    Goilbbl billion_bbl billion_barrels billion_barrels|g g gram|kg kg kilogram|mg mg milligram|t t tonne
-    MT t metric_ton|lb,lbs lb pound|oz oz ounce|ozt ozt troy_ounce|st st stone stone|LT,long_ton long_tons long_ton
-    ST,short_ton short_tons short_ton|kt kt kilotonne|carat carat carat|gr gr grain
-    km/h,kph km/h kilometre_per_hour kilometres_per_hour|mph,mi/h mph mile_per_hour miles_per_hour
-    m/s m/s metre_per_second metres_per_second|kn,knot kn knot|ft/s ft/s foot_per_second feet_per_second
-    km/s km/s kilometre_per_second kilometres_per_second|C,C-change,°C °C °C °C|F,F-change,°F °F °F °F|K K K K
-    W W watt|kW kW kilowatt|MW MW megawatt|GW GW gigawatt|hp hp horsepower horsepower
-    bhp bhp brake_horsepower brake_horsepower|PS PS metric_horsepower metric_horsepower
-    shp shp shaft_horsepower shaft_horsepower|J J joule|kJ kJ kilojoule|MJ MJ megajoule|kcal kcal kilocalorie
-    cal cal calorie|eV eV electronvolt|Wh Wh watt-hour|kWh kWh kilowatt-hour|MWh MWh megawatt-hour
-    GWh GWh gigawatt-hour|TWh TWh terawatt-hour|N N newton|kN kN kilonewton|Nm,N.m N⋅m newton-metre
-    lbf lbf pound-force pounds-force|lbft,lb.ft lb⋅ft pound-foot pound-feet|lbfft lbf⋅ft pound-foot pound-feet
-    Pa Pa pascal|kPa kPa kilopascal|MPa MPa megapascal|GPa GPa gigapascal|hPa hPa hectopascal|bar bar bar
-    mbar mbar millibar|psi psi pound_per_square_inch pounds_per_square_inch|atm atm standard_atmosphere
-    inHg inHg inch_of_mercury inches_of_mercury|mmHg mmHg millimetre_of_mercury millimetres_of_mercury
-    Hz Hz hertz hertz|kHz kHz kilohertz kilohertz|MHz MHz megahertz megahertz|s s second|min min minute|h h hour
-    d,day d day|year year year|a a year|mpgus mpg‑US mile_per_US_gallon miles_per_US_gallon
-    mpgimp mpg‑imp mile_per_imperial_gallon miles_per_imperial_gallon
-    L/100km L/100_km litre_per_100_kilometres litres_per_100_kilometres
-    USgal/min US_gal/min US_gallon_per_minute US_gallons_per_minute
-    PD/km2 inhabitants/km² inhabitant_per_square_kilometre inhabitants_per_square_kilometre
-    PD/sqmi inhabitants/sq_mi inhabitant_per_square_mile inhabitants_per_square_mile
-    """).items()
-}
+@functools.cache
+def _units() -> dict[str, _Unit]:
+    """Return the units of ``convert``; a plural that is not given adds an s."""
+    parts = {code: text.split("; ") for code, text in _words("units").items()}
+    return {code: _Unit._make(part if len(part) == 3 else [*part, f"{part[1]}s"]) for code, part in parts.items()}
+
+
 _SCALES = {"e3": "thousand", "e6": "million", "e9": "billion", "e12": "trillion"}
 _SCALED = re.compile(r"(e3|e6|e9|e12)([A-Za-z].*)")
 _COMPOUND = {("ft", "in"), ("mi", "yd"), ("lb", "oz"), ("st", "lb"), ("mi", "chain"), ("yd", "ft")}
 
 
-def _unit(code: str) -> tuple[str, str, str]:
-    """Return symbol, singular and plural of a unit of ``convert``, or the code three times if it is unknown."""
-    if code in UNITS:
-        return UNITS[code]
+def _unit(code: str) -> _Unit:
+    """Return a unit of ``convert``; the code stands for the symbol and the names of an unknown one."""
+    units = _units()
+    if code in units:
+        return units[code]
     scaled = _SCALED.match(code)
-    if scaled and scaled[2] in UNITS:
-        word = _SCALES[scaled[1]]
-        symbol, one, many = UNITS[scaled[2]]
-        return f"{word} {symbol}", f"{word} {one}", f"{word} {many}"
+    if scaled and scaled[2] in units:
+        return _Unit._make(f"{_SCALES[scaled[1]]} {text}" for text in units[scaled[2]])
     above, slash, below = code.partition("/")
     if slash and below:
-        top, bottom = UNITS.get(above, (above,) * 3), UNITS.get(below, (below,) * 3)
-        return f"{top[0]}/{bottom[0]}", f"{top[1]} per {bottom[1]}", f"{top[2]} per {bottom[1]}"
-    return code, code, code
+        top, bottom = (units.get(half, _Unit(half, half, half)) for half in (above, below))
+        return _Unit(f"{top.symbol}/{bottom.symbol}", f"{top.one} per {bottom.one}", f"{top.many} per {bottom.one}")
+    return _Unit(code, code, code)
 
 
 def _measured(value: str) -> str:
@@ -550,16 +473,16 @@ def _measured(value: str) -> str:
 
 def _convert(args: Arguments) -> str:
     """{{convert|2|to|10|in|mm|abbr=on}} -> 2 to 10 in."""
-    values = args.positional()
+    values, ranges = args.positional(), _words("ranges")
     text = ""
     index = 0
     while index < len(values) and _MEASURED.match(values[index]):
         text += _measured(values[index])
         index += 1
         separator, following = [*values[index : index + 2], "", ""][:2]
-        if separator not in _RANGES or not _MEASURED.match(following):
+        if separator not in ranges or not _MEASURED.match(following):
             break
-        text += _RANGES[separator]
+        text += ranges[separator]
         index += 1
     if not text or index >= len(values):
         return text or _joined(args)
@@ -583,7 +506,7 @@ def _convert(args: Arguments) -> str:
         if args.first("sp") == "us":
             name = name.replace("metre", "meter").replace("litre", "liter")
         text += f"-{name.replace(' ', '-')}" if adjective in ("on", "mid") else f" {name}"
-        has_noun = index + 1 < len(values) and values[-1] not in UNITS and not _MEASURED.match(values[-1])
+        has_noun = index + 1 < len(values) and values[-1] not in _units() and not _MEASURED.match(values[-1])
         if adjective == "mid" and has_noun:
             text += f" {values[-1]}"
     return text
@@ -596,7 +519,7 @@ def _population_density(args: Arguments) -> str:
         density = f"{people / area:.{digits}f}"
     except (ValueError, ZeroDivisionError, OverflowError):
         return ""
-    return f"{_thousands(density)}/{_unit(args.first('3'))[0]}"
+    return f"{_thousands(density)}/{_unit(args.first('3')).symbol}"
 
 
 _GAUGE = re.compile(r"([\d.]+)\s*(mm|m|ft|in)?")
@@ -663,33 +586,6 @@ def _textual_citation(args: Arguments) -> str:
     return f"{names} ({year})"
 
 
-# Flag templates named by a country code, {{DEU}}: ISO 3166 codes and the Olympic ones where they differ.
-COUNTRIES = _table("""
-    AFG Afghanistan|AGO,ANG Angola|ALB Albania|ALG,DZA Algeria|AND Andorra|ARE,UAE United Arab Emirates
-    ARG Argentina|ARM Armenia|AUS Australia|AUT Austria|AZE Azerbaijan|BAN,BGD Bangladesh|BEL Belgium|BEN Benin
-    BGR,BUL Bulgaria|BHR Bahrain|BHS Bahamas|BIH Bosnia and Herzegovina|BLR Belarus|BLZ Belize|BMU Bermuda
-    BOL Bolivia|BRA Brazil|BRB Barbados|BRN Brunei|BTN Bhutan|BWA Botswana|CAN Canada|CHE,SUI Switzerland
-    CHI,CHL Chile|CHN,PRC China|CIV Ivory Coast|CMR Cameroon|COD Democratic Republic of the Congo
-    COG Republic of the Congo|COL Colombia|CPV Cape Verde|CRC,CRI Costa Rica|CRO,HRV Croatia|CUB Cuba|CYP Cyprus
-    CZE Czech Republic|DEN,DNK Denmark|DEU,GER Germany|DOM Dominican Republic|ECU Ecuador|EGY Egypt
-    ESH Western Sahara|ESP Spain|EST Estonia|ETH Ethiopia|FIN Finland|FJI Fiji|FLK Falkland Islands|FRA France
-    FRO Faroe Islands|GAB Gabon|GBR United Kingdom|GEO Georgia|GHA Ghana|GIN Guinea|GMB Gambia|GNB Guinea-Bissau
-    GNQ Equatorial Guinea|GRC,GRE Greece|GRL Greenland|GTM Guatemala|GUY Guyana|HKG Hong Kong|HND Honduras
-    HTI Haiti|HUN Hungary|IDN Indonesia|IND India|IRL Ireland|IRN Iran|IRQ Iraq|ISL Iceland|ISR Israel|ITA Italy
-    JAM Jamaica|JOR Jordan|JPN Japan|KAZ Kazakhstan|KEN Kenya|KGZ Kyrgyzstan|KHM Cambodia|KOR South Korea
-    KSA,SAU Saudi Arabia|KWT Kuwait|LAO Laos|LAT,LVA Latvia|LBN Lebanon|LBR Liberia|LBY Libya|LIE Liechtenstein
-    LKA Sri Lanka|LTU Lithuania|LUX Luxembourg|MAC Macau|MAR Morocco|MAS,MYS Malaysia|MCO Monaco|MDA Moldova
-    MDG Madagascar|MDV Maldives|MEX Mexico|MKD Macedonia|MLI Mali|MLT Malta|MMR Myanmar|MNE Montenegro|MNG Mongolia
-    MOZ Mozambique|MRT Mauritania|MUS Mauritius|NAM Namibia|NED,NLD Netherlands|NER Niger|NGA Nigeria|NIC Nicaragua
-    NOR Norway|NPL Nepal|NZL New Zealand|OMN Oman|PAK Pakistan|PAN Panama|PER Peru|PHI,PHL Philippines|POL Poland
-    POR,PRT Portugal|PRK North Korea|PRY Paraguay|PSE Palestine|QAT Qatar|ROM,ROU Romania|RSA,ZAF South Africa
-    RUS Russia|RWA Rwanda|SCO Scotland|SEN Senegal|SGP,SIN Singapore|SLE Sierra Leone|SLO,SVN Slovenia
-    SLV El Salvador|SOM Somalia|SRB Serbia|SUD,SDN Sudan|SUR Suriname|SVK Slovakia|SWE Sweden|SYR Syria|TCD Chad
-    TGO Togo|THA Thailand|TJK Tajikistan|TKM Turkmenistan|TTO Trinidad and Tobago|TUN Tunisia|TUR Turkey|TWN Taiwan
-    TZA Tanzania|UGA Uganda|UKR Ukraine|URS Soviet Union|URU,URY Uruguay|USA United States|UZB Uzbekistan
-    VEN Venezuela|VIE,VNM Vietnam|WAL Wales|YEM Yemen|YUG Yugoslavia|ZMB Zambia|ZWE Zimbabwe
-""")
-
 # ---------------------------------------------------------------------------------------------------
 # Phrases: text with arguments in it. {1} is an argument, {1/text} the first of two that is not blank, {1:,} a number
 # with commas between thousands, {1:^} a superscript. Text in [...] is left out if an argument in it is blank. If one
@@ -717,124 +613,19 @@ def phrase(pattern: str) -> Renderer:
 
 
 # ---------------------------------------------------------------------------------------------------
-# The rules: names of templates, in lower case and separated by |, and the phrase or renderer for their text. Redirects
-# to the same template share a row. A template without a rule adds no text.
+# Renderers by the name of a template. language_en.yaml lists the other templates that they serve.
 
-RULES: tuple[tuple[str, str | Renderer], ...] = (
-    # The text itself, with some formatting.
-    (
-        "nowrap|nobr|nobreak|avoid wrap|j|small|smaller|big|larger|large|huge|resize|sup|sub|center|strong|em"
-        "|smallcaps|sc|sc1|sc2|smcaps|allcaps|uppercase|caps|mono|monospace|code|kbd|samp|var|mvar|math|bigmath|overline"
-        "|underline|u|strike|del|ins|highlight|noitalic|no italic|not italic|nobold|normal|serif|sans-serif|keypress"
-        "|key press|key|isolate|bdi",
-        _text,
-    ),
-    ("unicode|polytonic|iast|pie|hebrew|he|arabic|nq|nastaliq|urdu|transcription", _text),
-    ("abbr|abbrv|tooltip|hover title|h:title|dfn", _text),
-    ("visible anchor|vanchor|vanc|anchor text|format link|nsmdns|tq|dp|lcons|screen reader-only", _text),
-    ("citation needed span|cn-span|cnspan|cns|cl-span|clarify span|clarify-span|dubious span", _text),
-    ("flag|flagcountry|flagu|flag+link|flagteam|flaglist", _text),
-    (
-        "by|mlby|mlb year|baseball year|nfly|nfl year|nbay|nba year|nhly|nhl year|wsy|mlsy|scy|cfby|cfb year|afly|f1"
-        "|24hlm|nhl season|alcsy|nlcsy|wnbay|nihongo2|ipalink|ipa link|nihongo foot",
-        _text,
-    ),
-    ("lang|rtl-lang|rtl lang|ltr-lang|script|wikt-lang|color|font color|colour|textcolor|sort", "{2/text}"),
-    ("w|wikilink", _last),
-    ("transl|translit|translation|tlit|transliteration|trans|text color|lang-trans", _last),
-    ("linktext|not a typo|notatypo|as written|mpl|mp|mp-|mpl-|gaps|proper name", _joined),
-    # Other languages.
-    ("langx", _langx),
-    ("ill|ill2|interlanguage link|interlanguage link multi|link-interwiki|illm|ill-wd", _interlanguage_link),
-    ("nihongo|nihongo4|nihongo core|nihongo krt", _japanese),
-    ("zh|lang-zh|chinese|zh-cn|zh-full", _chinese),
-    ("korean|ko-hhrm|lang-ko text", _korean),
-    ("ipa", _ipa),
-    ("audio-ipa", _pronunciation),
-    ("ipablink", "&#91;{1}&#93;"),
-    ("ipaslink", "/{1}/"),
-    ("respell|pronunciation respelling key", _respelling),
-    ("angbr|angle bracket|angbr ipa|vr", "⟨{1}⟩"),
-    # Words and dates.
-    ("sic|sic?", _sic),
-    ("aside", " — {1} — "),
-    ("née|nee", "née[ {1}]"),
-    ("circa|c.|ca.|ca", "c.[ {1}][–{2}]"),
-    ("floruit|fl.", "fl.[ {1}][–{2}]"), ("reign", "r.[ {1}][–{2}]"), ("bc", "{1} BC"),
-    ("dash year|year range", "{1}[–{2}]"),
-    ("as of|asof", _as_of),
-    (
-        "birth date|birth-date|birthdate|dob|bda|birth date and age|birth-date and age|birthdate and age|death date"
-        "|death-date|death date and age|death-date and age|dda|start date|start-date|end date|film date"
-        "|start date and age|date|dts|birth year and age|birth year|launch date|event date|release date",
-        _date,
-    ),
-    ("oldstyledate|old style date|oldstyledatedy", "{1}[ &#91;O.S. {3}&#93;][ {2}]"),
-    ("oldstyledateny", "{1}[ &#91;O.S. {2}&#93;]"),
-    ("bce", _before_christ),
-    ("ma|mya", "{1} million years ago"),
-    # Numbers, formulas, money.
-    ("frac|fraction|sfrac", _fraction),
-    ("val|value", _value),
-    ("e|×10^|10^", "×10{1:^}"),
-    ("ordinal|nth", _ordinal),
-    ("format price|formatprice|number|nts|formatnum", "{1:,}"),
-    ("chem|chemf|chemical formula", _chemical),
-    ("chem2", _chemical_formula),
-    ("nuclide|nuclide2|simplenuclide|simplenuclide2|isotope", _nuclide),
-    ("solar mass", "M☉"), ("solar radius", "R☉"), ("solar luminosity", "L☉"),
-    ("su|subsup|supsub", "[{b}][{p:^}]"),
-    ("radic|sqrt", "√{1}"),
-    ("closed-closed", "&#91;{1}&#93;"), ("closed-open", "&#91;{1})"), ("open-closed", "({1}&#93;"),
-    ("us$|usd|us dollar", "US$[{1:,}]"),
-    ("currency", _currency),
-    ("inr|indian rupee|indian rupees|₹", "₹[{1:,}]"), ("gbp|£", "£[{1:,}]"), ("eur|euro|€", "€[{1:,}]"),
-    ("jpy|¥|japanese yen", "¥[{1:,}]"), ("krw|₩", "₩[{1:,}]"), ("php|philippine peso|₱", "₱[{1:,}]"),
-    ("cad|c$", "C$[{1:,}]"), ("aud|a$|au$", "A$[{1:,}]"), ("nzd|nz$", "NZ$[{1:,}]"), ("hkd|hk$", "HK$[{1:,}]"),
-    ("brl|r$", "R$[{1:,}]"), ("zar", "R[{1:,}]"),
-    # Measures and places.
-    ("convert|cvt|conv", _convert),
-    ("pop density|population density", _population_density),
-    ("railgauge|rail gauge|track gauge", _rail_gauge),
-    ("coord", _coordinates),
-    # Ships.
-    (
-        "uss|uscgc|usns|usat|css|hms|hmt|hmas|hmcs|hmnzs|hmis|hmsas|hdms|hnlms|hswms|hnoms|ins|jds|js|orp|rfa|rms|ss|mv"
-        "|ms|mt|mts|rv|sms|smu|sv|ts|tss|ps|nrp|ara|bns|roks|rocs|rss|kri|lé|hmy|gts|my|fv",
-        _prefixed_ship,
-    ),
-    ("ship", _ship),
-    ("sclass|sclass2|sclass-", "{1}-class[ {2}]"),
-    # Sources that are part of the sentence.
-    ("bibleref|bibleref2|bibleverse|bibleref2-nb|bibleref2c|bibleverse-nb", "{1}[ {2}]"),
-    ("cite quran|qref", "Quran {1}[:{2}]"),
-    ("harvtxt|harvcoltxt", _textual_citation),
-    ("ussc", "{1} U.S. {2}[ ({3})]"),
-    ("us patent", "U.S. Patent {1:,}"),
-    ("isbn|isbnt", "ISBN {1}"),
-    # Blocks.
-    ("quote|blockquote|cquote|quotation|bquote|block quote|centered quote", "\n\n{1/text/quote}\n\n"),
-    ("poemquote|poem quote|bq", "\n\n{1/text/quote}\n\n"),
-    ("plainlist|flatlist|columns-list|col-list|columns list|block indent", _block),
-    ("ubl|unbulleted list|ublist|bulleted list|bulletlist|blist|ordered list|unordered list", _items),
-    ("hlist|horizontal list|cslist|comma separated entries|comma separated values", _inline_list),
-    # Characters that wikitext cannot contain, or that are awkward to type.
-    ("!", "&#124;"), ("=", "&#61;"), ("ell", "ℓ"), ("eqm", "⇌"),
-    ("snd|snds|sndash|spnd|spaced ndash|spaced en dash|spaced en-dash|nbndash|dash", " – "),
-    ("ndash|endash|en dash|--", "–"),
-    ("mdash|emdash|em dash|mdashb", "—"),
-    ("'|-'|'-|' -|apos", "&#39;"),
-    ("'s|-'s", "&#39;s"), ("' \"", "&#39; &quot;"), ("'\"", "&#39;&quot;"), ("-\"|\"-", "&quot;"),
-    ("nbsp|nbs|space|spaces|thinsp|thin space|hair space|hairsp|emsp|ensp|figure space|nnbsp|sp|pad|in5", " "),
-    ("break|br", " "),
-    ("·|dot|middot|•|bullet|bull", " · "),
-    ("music", _music),
-    ("okina|hamza", "ʻ"), ("ayin|ayn", "ʿ"), ("prime", "[{1}]′"), ("pprime", "[{1}]″"), ("deg|degree", "°"),
-    ("colon", ":"),
-    ("minus", "−"), ("times", "×"), ("plusminus|±|plus-minus", "±"), ("pi", "π"), ("...|ellipsis", "…"),
-    ("numero", "№[ {1}]"),
-    ("lord", "LORD"), ("carbon", "C"), ("hydrogen", "H"), ("radium", "Ra"), ("bismuth", "Bi"),
-)  # fmt: skip
+RENDERERS: dict[str, Renderer] = {
+    "nowrap": _text, "w": _last, "linktext": _joined, "sic": _sic, "music": _music,
+    "plainlist": _block, "ubl": _items, "hlist": _inline_list,
+    "langx": _langx, "ill": _interlanguage_link, "nihongo": _japanese, "zh": _chinese, "korean": _korean,
+    "ipa": _ipa, "audio-ipa": _pronunciation, "respell": _respelling,
+    "as of": _as_of, "birth date": _date, "bce": _before_christ,
+    "frac": _fraction, "val": _value, "ordinal": _ordinal, "currency": _currency,
+    "chem": _chemical, "chem2": _chemical_formula, "nuclide": _nuclide,
+    "convert": _convert, "pop density": _population_density, "railgauge": _rail_gauge, "coord": _coordinates,
+    "uss": _prefixed_ship, "ship": _ship, "harvtxt": _textual_citation,
+}  # fmt: skip
 # Rules for all templates whose names begin with a prefix.
 FAMILIES: dict[str, Renderer] = {
     "lang-": _language_in_name,
@@ -843,34 +634,3 @@ FAMILIES: dict[str, Renderer] = {
     "formatnum:": _formatted_number,
 }
 _FAMILY_NAMES = tuple(FAMILIES)
-TEMPLATES = {code.lower(): phrase(country) for code, country in COUNTRIES.items()}
-for _names, _rule in RULES:
-    TEMPLATES.update(dict.fromkeys(_names.split("|"), phrase(_rule) if isinstance(_rule, str) else _rule))
-
-# Templates that add no text to a sentence: sources, notes and requests. A build does not report that it dropped them.
-SILENT = words(
-    """
-    citation needed|cn|fact|citation|cite|sfn
-    |sfnp|sfnm|efn|efn-ua|efn-lr|refn|#tag:ref|r|rp|ref|ref label|note|note label|harv|harvnb|harvp|harvs|notetag
-    |reflist|snf|sfnref|clarify|clarification needed|when|who|whom|by whom|which|where|why|how|what|says who|vague
-    |dubious|disputed inline|failed verification|verify source|verification needed|not in citation given
-    |better source|better source needed|psc|primary source inline|unreliable source|unreliable source?
-    |self-published inline|self-published source|page needed|pn|volume needed|full citation needed|dead link
-    |update inline|update after|needs update|copy edit inline|weasel inline|pov inline|pov-statement
-    |according to whom|attribution needed|original research inline|or|syn|synthesis inline|undue inline
-    |relevance inline|importance inline|contradict-inline|inconsistent|tone inline|specify|examples|example needed
-    |quantify|non sequitur|discuss|huh|elucidate|expand section|anchor|anchors|shy|zwj|zwnj|wbr|zwsp|clear|clr|-
-    |toc limit|citation not found|webarchive|subscription required|registration required|closed access|open access
-    |free access|isbn missing|doi|oclc|issn|in lang|en icon|fr icon|de icon|es icon|it icon|ru icon|ja icon|pt icon
-    |nl icon|icon|flagicon|flagicon image|noflag|audio|listen|pronunciation|pronunciation-needed|ipac-en|ipac-pl
-    |ipa audio link|main article|main|see also|further|wikisource-inline|wikt-inline|portal-inline|commons-inline
-    |commonscat-inline|refbegin|refend|div col|div col end|colbegin|colend|col-begin|col-2|col-3|col-break|col-end
-    |end div col|multicol|multicol-break|multicol-end|wikidata|official website|imdb title|imdb name|youtube
-    |retrieved|short description|use dmy dates|use mdy dates|use american english|use british english|good article
-    |featured article|pp-move|defaultsort|sort hash
-    |full|verify credibility|disambiguation needed|request quotation|notinsource|weasel-inline|primary source-inline
-    |synthesis-inline|citation need|refimprove|unreliable medical source|buzzword inline|qualify evidence|cref
-    |inflation-fn
-    """,
-    "|",
-)

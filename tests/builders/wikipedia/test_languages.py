@@ -9,7 +9,6 @@ import pytest
 from temporalwiki.builders.wikipedia import languages
 from temporalwiki.builders.wikipedia.languages import language_of
 from temporalwiki.builders.wikipedia.plain_text import paragraphs
-from temporalwiki.builders.wikipedia.template_text import TEMPLATES
 
 PAGES = {
     "de": (
@@ -36,10 +35,11 @@ def test_a_page_reads_as_in_its_language(language: str) -> None:
 
 def test_every_file_can_be_read_and_adds_to_english() -> None:
     files = Path(languages.__file__).parent.glob("language_*.yaml")
-    assert {file.stem.removeprefix("language_") for file in files} == set(PAGES)
+    assert {file.stem.removeprefix("language_") for file in files} == {"en", *PAGES}
+    english = language_of("en")
     for code in PAGES:
         language = language_of(code)
-        assert language.templates.keys() > TEMPLATES.keys()
+        assert language.templates.keys() > english.templates.keys()
         assert all(name == name.lower().strip() for name in language.templates)
         assert all(title == title.lower().strip() for titles in language.headings for title in titles)
-    assert language_of("en").templates is language_of("../de").templates is TEMPLATES
+    assert language_of("en-x") is language_of("../de") is english

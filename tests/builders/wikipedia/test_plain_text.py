@@ -233,9 +233,6 @@ def test_templates_that_are_dropped_inside_prose_are_named(case: str) -> None:
     dropped: list[str] = []
     both_paragraphs("An older version.", wikitext, dropped=dropped)
     assert dropped == names
-    dropped.clear()
-    both_paragraphs(wikitext, wikitext, dropped=dropped)  # read by parts
-    assert dropped == names
 
 
 def test_a_number_that_a_template_cuts_is_one_number() -> None:
@@ -367,97 +364,9 @@ def test_links_by_one_pattern_are_links_by_pairs(text: str) -> None:
     assert list(map("".join, quick)) == list(map("".join, paired))
 
 
-# What a part of a page could have to do with another one: not all of these may be read part by part.
-ACROSS = [
-    "{{Infobox|a=b\n\n}} x",
-    "{{a}} }}\n\n}} {{ x",
-    "{{a|<ref name=}}\n\n{{b|c>}} d <ref>e</ref>",
-    "a {\n\n{b}} {{{c|d}}}\n\n} e",
-    "[[File:a|b\n\nc]] d [[e\n\ng",
-    "a\n\n{|\n| b\n\nc\n|}\n\nd",
-    "a\n|}\n\nb\n{|\n| c\n|}\n\nd",
-    "a <table><tr>\n\nc</table>d <TABLE>\n\n e",
-    "b <i <sup>2</sup>\n\nH > ==\nc",
-    "a <b and c < d\n\ne > f p<0.05\n\ng>",
-    "a <b [[c>|d]]\n\n* e> f",
-    "a [[<table {{b|>}}|c]]\n\n* d>e\n\n</table>f",
-    "x<SUP>2</SUP>\n\ny<sup>3</sup>",
-    "x <REF a < b\n\nthe reference",
-    "x </ref\n\n> y <ref>z</ref\n\n> the reference",
-    "<poem>a\nb\n\nc</poem>d",
-    "<ref>a\n\nb</ref>c <math>d\n\ne</math>",
-    "<ref name=a>b <ref>c</ref>\n\nd <ref>e\n\n<ref>f</ref>",
-    "<!-- a\n\n--> b",
-    "a\n  <!-- b -->\n\n<!-- c -->\n\n  <!-- d -->\ne <!-- f -->\n\ng",
-    "<nowiki>{{\n\n</nowiki> [[\n\n]] <nowiki>\n\n{{a",
-    "a<br>\n\n<br>* b\n\n <BR/>\n\n<br />\n\n= c =",
-    "a <div>\n\n* b</div>\n\n</div>c",
-    "a\n\n\n\n\n\nb\n \n\n c",
-    "a\n\n __TOC__ \n\n __NO\n\nTOC__b",
-    "a (''b'' {{IPA|c}})\n\na (''b'' {{IPA|c}})\n== H ==\n\na (''b'' {{IPA|c}})",
-    "== See also ==\na\n\nb\n=== B ===\n\nc\n\n== D ==\ne",
-    "== Notes ==\n* a\n\nb\n\n* c\n=== C ===\n* d\n\n== E ==\n\n* f",
-    "* a\n\n* b\nc\n\n[[File:d]]\n\ne\n[[File:f]]\ng",
-    "''a\n\n''b''\n\nc\r\n\r\nd\r\r\x01\n\n\n\x02\n\n",
-    "#REDIRECT [[a]]\n\nb",
-]
-PIECES = st.lists((st.sampled_from(ACROSS) | SOUP).flatmap(lambda text: st.sampled_from([text, *text.split("\n\n")])))
-VERSIONS = PIECES.flatmap(lambda pieces: st.tuples(*[st.lists(st.sampled_from(pieces or ["a"]), max_size=6)] * 2))
-
-
-@settings(max_examples=600)
-@given(VERSIONS, st.sampled_from(["\n\n", "\n\n", "\n\n== H ==\n", "\n"]))
-def test_two_versions_read_together_say_what_each_says(versions: tuple[list[str], list[str]], between: str) -> None:
-    before, after = map(between.join, versions)
-    assert both_paragraphs(before, after) == (paragraphs(before), paragraphs(after))
-
-
-@pytest.mark.parametrize("text", ACROSS)
-def test_what_reaches_over_a_blank_line_is_read_as_a_whole(text: str) -> None:
-    for other in ("", text, *ACROSS, *text.split("\n\n"), f"a\n\n{text}", f"{text}\n\nb"):
-        assert both_paragraphs(other, text) == (paragraphs(other), paragraphs(text))
-
-
-@pytest.fixture
-def read_parts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The parts of pages that were read, in order."""
-    parts: list[str] = []
-    read = plain_text._read_part
-    monkeypatch.setattr(plain_text, "_read_part", lambda part, *others: parts.append(part) or read(part, *others))
-    return parts
-
-
-def test_what_two_versions_share_is_read_once(read_parts: list[str]) -> None:
-    before, after = (f"Lead.\n\n== A ==\n[[a]]\n\n{b}\n\n== C ==\nc" for b in ("{{old}} b", "new\n\nmore"))
-    assert both_paragraphs(before, after) == (["Lead.", "a", "b", "c"], ["Lead.", "a", "new", "more", "c"])
-    assert read_parts == ["Lead.\n\n== A ==\n[[a]]", "new\n\nmore", "== C ==\nc", "{{old}} b"]
-    read_parts.clear()
-    assert both_paragraphs("a\n\nb\n\nc", "a\n\nb\n\nx\n\nc") == (["a", "b", "c"], ["a", "b", "x", "c"])
-    assert read_parts == ["a\n\nb", "x", "c"]
-
-
-def test_where_a_table_changed_the_other_sections_are_read_once(
-    read_parts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    whole: list[str] = []
-    expand = plain_text._expand_templates
-    monkeypatch.setattr(plain_text, "_expand_templates", lambda text, wiki: whole.append(text) or expand(text, wiki))
-    rest = "\n\n|}\n\nd\n\n== E ==\nf\n\ng"
-    before, after = (f"Lead.\n\n== A ==\na\n\n== B ==\n\n{{|\n| {b}{rest}" for b in ("old", "new"))
-    assert both_paragraphs(before, after) == (["Lead.", "a", "d", "f", "g"],) * 2
-    assert [read_parts.count(part) for part in ("Lead.\n\n== A ==\na", "== E ==\nf\n\ng")] == [1, 1]
-    assert not whole
-    assert both_paragraphs("{|\n\na\n\n== H ==\n\nb", "{|\n\nc\n\n== H ==\n\nb") == (["b"], ["b"])
-    assert len(whole) == 2
-
-
-def test_of_a_page_of_blank_lines_not_all_are_compared(read_parts: list[str]) -> None:
-    count = 20 * plain_text.MAX_BLOCKS
-    before, after = ("\n\n".join(f"{i}" if i % 2 else f"{i}{mark}" for i in range(count)) for mark in "ab")
-    for mark, texts in zip("ab", both_paragraphs(before, after), strict=True):
-        assert texts[:2] + texts[-2:] == [f"0{mark}", "1", f"{count - 2}{mark}", f"{count - 1}"]
-        assert len(texts) == count
-    assert len(read_parts) <= 2 * plain_text.MAX_BLOCKS + 2
+def test_two_versions_say_what_each_says() -> None:
+    before, after = "a {{old}} b\n\n== See also ==\nc", "a {{new}} b\n\nd"
+    assert both_paragraphs(before, after) == (paragraphs(before), paragraphs(after)) == (["a b"], ["a b", "d"])
 
 
 TOO_LONG, TOO_DEEP = "a" * (MAX_CHARACTERS + 1), "{{a|" * (MAX_DEPTH + 1) + "}}" * (MAX_DEPTH + 1)
