@@ -19,8 +19,7 @@ from typing import Any
 
 from temporalwiki.builders.dumps import Page, entities, write_entities, write_pages
 from temporalwiki.builders.world import Story, World
-from temporalwiki.builders.world.names import Names
-from temporalwiki.builders.world.relations import LABELS
+from temporalwiki.builders.world.items import LABELS, Names
 
 Json = dict[str, Any]
 

@@ -8,10 +8,7 @@ from typing import Any
 
 from temporalwiki.builders.dumps import Statement, item_value, snak
 from temporalwiki.builders.world import Snapshot, Story, World, write_month
-from temporalwiki.builders.world.items import Item
-from temporalwiki.builders.world.names import Text, as_is, fill
-from temporalwiki.builders.world.pages import Block, Page
-from temporalwiki.builders.world.relations import RELATIONS, Relation
+from temporalwiki.builders.world.items import RELATIONS, Block, Item, Page, Relation, Text, as_is, fill
 
 # Labels and titles that break careless programs.
 HOSTILE = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from temporalwiki.builders.world import Article, Fact, Snapshot
-from temporalwiki.builders.world.relations import RELATIONS
+from temporalwiki.builders.world.items import RELATIONS
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import contextlib
 import datetime
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,6 @@ from temporalwiki.builders.streams import pieces
 
 MAX_REVISION = 64 << 20  # bytes of XML; MediaWiki itself refuses pages over 2 MB of wikitext
 MAX_NAMESPACE = 1 << 30
-UNCHANGED = "unchanged"  # why a page is yielded without wikitext: the caller has it from an earlier dump
 _MAX_HEADER = 1 << 20
 # Wikitext is escaped, so in the XML these can only be tags. Inside a page they are refused, even in CDATA and
 # comments: a task whose range begins there would take them for a page. Some tools copy the attributes of the root to
@@ -189,7 +188,6 @@ def read_pages(
     end: int | None = None,
     at: str | None = None,
     allow_truncated: bool = False,
-    known_size: Callable[[int, int], int | None] | None = None,
     listed: bool = False,
 ) -> Iterator[Page]:
     """Yield the pages that begin in the compressed byte range [start, end) of ``path``, and fill ``counts``.
@@ -197,16 +195,14 @@ def read_pages(
     A page is yielded with its newest revision, or with the newest at the date ``at`` (YYYYMMDD, 00:00 UTC). Pages
     without such a revision are dropped.
 
-    ``known_size(page_id, revision_id)`` returns the size of the wikitext if the caller has it, else None. An
-    article of the simple form whose wikitext has that size is yielded without the wikitext, with ``UNCHANGED`` as the
-    reason. ``listed`` is as in ``streams.pieces``.
+    ``listed`` is as in ``streams.pieces``.
 
     Raises InputError, which names the file and byte, for XML that is not well formed. If the whole file is read, it
     is also raised for a dump without its closing tag, unless ``allow_truncated`` is true. For a range, the caller must
     look at ``counts.complete`` of all ranges, because any of them can hold that tag.
     """
     limit = None if at is None else f"{at[:4]}-{at[4:6]}-{at[6:]}T00:00:00Z"
-    window = _Window(path, start, end, allow_truncated, known_size, listed)
+    window = _Window(path, start, end, allow_truncated, listed)
     with contextlib.closing(window.source):
         yield from _pages(window, header, counts, limit)
     # bytes after the range were only read to finish its last page
@@ -253,16 +249,8 @@ def _pages(window: _Window, header: Header, counts: DumpCounts, limit: str | Non
 class _Window:
     """A buffer that moves over the decompressed bytes of a range, and past its end to finish the last page."""
 
-    def __init__(
-        self,
-        path: Path,
-        start: int,
-        end: int | None,
-        allow_truncated: bool,
-        known_size: Callable[[int, int], int | None] | None,
-        listed: bool,
-    ) -> None:
-        self.path, self.known_size = path, known_size
+    def __init__(self, path: Path, start: int, end: int | None, allow_truncated: bool, listed: bool) -> None:
+        self.path = path
         self.source = pieces(path, start, allow_truncated, path.stat().st_size if end is None else end, listed)
         self.end = end
         self.buffer = b""
@@ -309,18 +297,12 @@ class _Window:
         if tail is None:
             return None
         _, title, namespace, page, redirect, limits, revision, parent, stamp, user, ip, comment = head.groups(b"")
-        page_id, revision_id = int(page), int(revision)
-        unchecked = [title, redirect, limits, user, ip, comment]  # the pattern allows more in them than XML does
-        size = None
-        if self.known_size is not None and not redirect and namespace == b"0":
-            size = self.known_size(page_id, revision_id)
-        escaped = None
-        if size != text_end - text:
-            escaped = buffer[text:text_end]
-            if b">" in escaped:
-                return None
-            unchecked.append(escaped)
-        xml = b"\n".join(unchecked)
+        escaped = buffer[text:text_end]
+        if b">" in escaped:
+            return None
+        xml = b"\n".join(
+            (title, redirect, limits, user, ip, comment, escaped)
+        )  # the pattern allows more than XML does
         if len(xml.translate(None, _CONTROLS)) < len(xml) or _OTHER_ENTITY.search(xml):
             return None
         try:
@@ -332,15 +314,14 @@ class _Window:
         self.position = tail.end()
         return (
             Page(
-                page_id,
+                int(page),
                 int(namespace),
                 unescape(title),
                 bool(redirect),
-                revision_id,
+                int(revision),
                 int(parent or 0) or None,
                 timestamp,
-                None if escaped is None else escaped.replace(b'"', b"&quot;"),
-                UNCHANGED if escaped is None else None,
+                escaped.replace(b'"', b"&quot;"),
             ),
             stamp.decode(),
         )

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from temporalwiki.builders.dumps import write_dumps
-from temporalwiki.builders.world.items import Fact
-from temporalwiki.builders.world.relations import LABELS
+from temporalwiki.builders.world.items import LABELS, Fact
 from temporalwiki.builders.world.story import Article, Snapshot, Story
 
 __all__ = ["Article", "Fact", "Snapshot", "Story", "World", "write_month", "write_world"]

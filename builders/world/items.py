@@ -1,13 +1,167 @@
-"""Items of the generated Wikidata."""
+"""What the generated world is made of: relations, names and sentences, pages, and items of Wikidata."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from pathlib import Path
+from random import Random
+from typing import Any, Literal, NamedTuple
+
+import yaml
 
 from temporalwiki.builders import dumps
 from temporalwiki.builders.dumps import Json, Statement, statement_id
-from temporalwiki.builders.world.pages import Page
+
+_TABLES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
+
+
+class Kind(NamedTuple):
+    """A kind of item: how many there are for each person, what Wikidata calls it, and how its items are named."""
+
+    share: float
+    description: str
+    names: list[str]
+
+
+class Relation(NamedTuple):
+    """A property, the kinds of item that it joins, and its sentence."""
+
+    id: str
+    label: str
+    subjects: list[str]  # kinds
+    object: str
+    sentence: str  # {S} is the subject at the start of the sentence, {o} the object
+    share: float = 0.8  # of the subjects that have it in the first month
+
+
+PEOPLE: list[str] = _TABLES["people"]
+GIVEN_NAMES: dict[str, list[str]] = _TABLES["given_names"]
+KINDS = {name: Kind(**kind) for name, kind in _TABLES["kinds"].items()}
+VOCABULARY: dict[str, list[str]] = _TABLES["vocabulary"]
+SECTIONS: list[str] = _TABLES["sections"]
+RELATIONS = [Relation(**relation) for relation in _TABLES["relations"]]
+WORDINGS: list[str] = _TABLES["wordings"]
+TIMES = {"P569": "date of birth", "P580": "start time", "P582": "end time"}
+LABELS = {"P31": "instance of"} | TIMES | {relation.id: relation.label for relation in RELATIONS}
+
+
+@dataclass(frozen=True)
+class Text:
+    """A piece of text as a reader sees it, and as wikitext."""
+
+    plain: str
+    wiki: str
+
+
+def as_is(plain: str) -> Text:
+    """Return text without markup."""
+    return Text(plain, plain)
+
+
+def fill(template: str, **fields: Text) -> Text:
+    """Fill a template twice: for readers and as wikitext."""
+    return Text(
+        template.format(**{name: text.plain for name, text in fields.items()}),
+        template.format(**{name: text.wiki for name, text in fields.items()}),
+    )
+
+
+class Names:
+    """Makes names, none of them twice."""
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+        self._taken: set[str] = set()
+
+    def part(self, name: str) -> str:
+        """Return a random name of the kind ``name``: surname, place, land or thing. It may be returned again."""
+        first, second = (self._rng.choice(words) for words in _TABLES["parts"][name])
+        return f"{first} {second}" if name == "thing" else first + second
+
+    def unique(self, templates: list[str]) -> str:
+        """Fill one of the templates with a name that no other item has."""
+        attempt = 0
+        while True:
+            name = self._rng.choice(templates).format(**{part: self.part(part) for part in _TABLES["parts"]})
+            attempt += 1
+            if attempt > 20:  # most names are taken
+                name += f" {self._rng.randrange(2, 20 * attempt)}"
+            if name not in self._taken:
+                self._taken.add(name)
+                return name
+
+
+def filler_sentence(rng: Random) -> Text:
+    """Return a sentence that states no fact about any item."""
+    words = " ".join(rng.choice(phrases) for phrases in _TABLES["fillers"])
+    numbers = {"year": rng.randrange(1950, 2021), "n": f"{rng.randrange(12, 9800):,}", "small": rng.randrange(4, 21)}
+    return as_is(f"{words.format(**numbers)}.")
+
+
+@dataclass(eq=False)
+class Block:
+    """A paragraph, a bulleted list, or ``raw`` wikitext such as a heading."""
+
+    kind: Literal["prose", "list", "raw"]
+    sentences: list[Text] = field(default_factory=list)
+    raw: str = ""
+
+    def wikitext(self) -> str:
+        """Return the block as the page has it."""
+        if self.kind == "list":
+            return "\n".join(f"* {sentence.wiki}" for sentence in self.sentences)
+        return self.raw or " ".join(sentence.wiki for sentence in self.sentences)
+
+
+@dataclass(eq=False)
+class Page(dumps.Page):
+    """A page of the generated Wikipedia: its text is written from its blocks."""
+
+    item: str | None = None
+    blocks: list[Block] = field(default_factory=list)
+    tail: str = ""
+    told: dict[tuple[str, str], list[Text]] = field(default_factory=dict)  # (relation, object) -> what says so
+
+    def paragraphs(self) -> list[Block]:
+        """Return its paragraphs without its lists."""
+        return [block for block in self.blocks if block.kind == "prose"]
+
+    def has(self, text: Text) -> bool:
+        """Return whether the page has a sentence with the same plain text, with any markup."""
+        return any(sentence.plain == text.plain for block in self.blocks for sentence in block.sentences)
+
+    def plain(self) -> list[list[str]]:
+        """Return paragraphs and lists as lists of sentences, as readers see them."""
+        return [[sentence.plain for sentence in block.sentences] for block in self.blocks if block.kind != "raw"]
+
+    def replace(self, old: Text, *new: Text) -> None:
+        """Replace a sentence by any number of others. A paragraph that becomes empty is removed."""
+        for block in self.blocks:
+            if old in block.sentences:
+                place = block.sentences.index(old)
+                block.sentences[place : place + 1] = new
+                if not block.sentences:
+                    self.blocks.remove(block)
+                break
+        self.told = {fact: kept for fact, of in self.told.items() if (kept := [one for one in of if one is not old])}
+
+    def wikitext(self, kind: str, infobox: Mapping[str, str]) -> str:
+        """Return the wikitext of a page about a ``kind`` of thing."""
+        if self.redirect is not None:
+            return f"#REDIRECT [[{self.redirect}]]\n\n{{{{Redirect category shell|\n{{{{R from move}}}}\n}}}}"
+        box = "".join(f"| {name:<12} = {value}\n" for name, value in infobox.items())
+        parts = [f"{{{{Short description|{kind} of a generated world}}}}\n{{{{Infobox {kind}\n{box}}}}}\n"]
+        for block in self.blocks:
+            parts += [block.wikitext(), "\n" if block.raw.startswith("==") else "\n\n"]
+        return "".join(parts) + self.tail
+
+
+def link(title: str | None, label: str) -> Text:
+    """Return a link to an article, or plain text if the label would break a link."""
+    if title is None or any(c in label for c in "|[]{}<>"):
+        return Text(label, label.replace("<", "&lt;").replace(">", "&gt;"))
+    return Text(label, f"[[{label}]]" if title == label else f"[[{title}|{label}]]")
 
 
 class Fact(NamedTuple):

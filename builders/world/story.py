@@ -10,26 +10,32 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from temporalwiki.builders.dumps import Json, Statement, snak, time_value
-from temporalwiki.builders.world.items import Fact, Item
-from temporalwiki.builders.world.names import (
+from temporalwiki.builders.world.items import (
     GIVEN_NAMES,
     KINDS,
+    LABELS,
     PEOPLE,
+    RELATIONS,
+    SECTIONS,
     VOCABULARY,
+    WORDINGS,
+    Block,
+    Fact,
+    Item,
     Names,
+    Page,
+    Relation,
     Text,
     as_is,
     fill,
     filler_sentence,
+    link,
 )
-from temporalwiki.builders.world.pages import Block, Page, link
-from temporalwiki.builders.world.relations import LABELS, RELATIONS, WORDINGS, Relation
 
 if TYPE_CHECKING:
     from temporalwiki.builders.world import World
 
 _WITHOUT_PAGE = {"league", "award", "position", "class", *VOCABULARY}
-_SECTIONS = ("Background", "Career", "History", "Reception", "Later years", "Works", "Organisation")
 
 
 @dataclass(frozen=True)
@@ -81,27 +87,27 @@ class Story:
 
     def begin(self) -> None:
         """Make the items, their facts and their articles."""
-        for label in ("human", *(description for _, description, _ in KINDS.values()), *VOCABULARY):
+        for label in ("human", *(kind.description for kind in KINDS.values()), *VOCABULARY):
             self.add_item("class", label)
         for kind, words in VOCABULARY.items():
-            for word in words.split("|"):
+            for word in words:
                 self.add_item(kind, word)
-        for kind, (share, _, templates) in KINDS.items():
-            for _ in range(max(8, round(share * self.world.people))):
-                self.add_item(kind, self.names.unique(templates))
+        for name, of in KINDS.items():
+            for _ in range(max(8, round(of.share * self.world.people))):
+                self.add_item(name, self.names.unique(of.names))
         for number in range(self.world.people):
             self.add_person(number)
         for item in self.items:
             self.add_facts(item)
-        described = [item for item in self.items if item.kind not in _WITHOUT_PAGE]
-        for item in described:  # before the articles, which link to them
+        with_page = [item for item in self.items if item.kind not in _WITHOUT_PAGE]
+        for item in with_page:  # before the articles, which link to them
             self.add_page(item)
-        for item in described:
+        for item in with_page:
             self.write_article(item)
 
     def add_item(self, kind: str, label: str, pronoun: str = "it") -> Item:
         """Add an item whose only fact is its class."""
-        description = KINDS[kind][1] if kind in KINDS else kind
+        description = KINDS[kind].description if kind in KINDS else kind
         self.last_item += self.rng.randint(1, 9)
         item = Item(self.last_item, kind, {"en": label}, description, pronoun)
         self.items.append(item)
@@ -115,7 +121,7 @@ class Story:
     def add_person(self, number: int) -> Item:
         """Add a person, whose occupation depends on ``number``."""
         pronoun = self.rng.choice(list(GIVEN_NAMES))
-        name = self.names.unique(f"{self.rng.choice(GIVEN_NAMES[pronoun].split())} {{surname}}")
+        name = self.names.unique([f"{self.rng.choice(GIVEN_NAMES[pronoun])} {{surname}}"])
         person = self.add_item(PEOPLE[number % len(PEOPLE)], name, pronoun)
         person.other["P569"] = snak("P569", "time", time_value(f"{self.rng.randrange(1940, 2000)}-00-00"))
         self.by_kind["person"].append(person)
@@ -129,7 +135,7 @@ class Story:
 
     def subjects(self, relation: Relation) -> list[Item]:
         """Return the items that can have a relation."""
-        return [item for kind in relation.subjects.split() for item in self.by_kind[kind]]
+        return [item for kind in relation.subjects for item in self.by_kind[kind]]
 
     def pick(self, item: Item, relation: Relation) -> str:
         """Draw an object that the item does not have; a few are far more frequent than the others."""
@@ -166,7 +172,7 @@ class Story:
         name = link(None, item.name)
         for number in range(rng.randint(3, 7)):
             if number % 2:
-                page.blocks.append(Block("raw", raw=f"== {_SECTIONS[number]} =="))
+                page.blocks.append(Block("raw", raw=f"== {SECTIONS[number]} =="))
             page.blocks.append(self.paragraph(page, rng.randint(1, 4 if self.world.wordings == 1 else 1)))
         page.blocks[0].sentences.insert(0, Text(name.plain + rest, f"'''{name.wiki}'''{rest}"))
         for statement in item.statements:
