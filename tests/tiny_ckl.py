@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.ckl.candidates import CandidateOptions, write_candidates
+from temporalwiki.builders.ckl.candidates import CandidateOptions, ReviewManifest, write_candidates
 from temporalwiki.builders.ckl.corpus_index import build_index
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.kilt import NAMES
@@ -74,9 +74,6 @@ def news() -> list[dict[str, Any]]:
 
 def write_review(review: Path) -> None:
     """Write candidates from the sixty pages."""
-    past = review.with_name("past_of_review")
-    past.mkdir()
-    (past / "old.jsonl").write_text(json.dumps({"title": "Easton", "text": "Easton is a town."}), "utf-8")
     rows = [
         {
             "url": row["url"],
@@ -86,9 +83,16 @@ def write_review(review: Path) -> None:
         }
         for row in news()
     ]
-    model = faithful()
-    with build_index([past / "old.jsonl"], past) as index:
-        write_candidates(rows, index, review, CandidateOptions(), open_model=lambda name: model)
+    make_review(review, rows, "Easton is a town.")
+
+
+def make_review(review: Path, rows: list[dict[str, Any]], past: str, **options: Any) -> ReviewManifest:
+    """Write candidates from rows of news, with a text of the past, and with a model that is never wrong."""
+    folder, model = review.with_name("past_of_review"), faithful()
+    folder.mkdir()
+    (folder / "old.jsonl").write_text(json.dumps({"title": "Easton", "text": past}), "utf-8")
+    with build_index([folder / "old.jsonl"], folder) as index:
+        return write_candidates(rows, index, review, CandidateOptions(**options), open_model=lambda name: model)
 
 
 def decide(review: Path, people: int = 1) -> None:
@@ -136,3 +140,20 @@ def _item(control: str, value: str | list[str]) -> dict[str, Any]:
         "value": {key: values},
         "origin": "manual",
     }
+
+
+def gold_articles(pages: Path) -> list[dict[str, Any]]:
+    """Return the articles of real pages as people wrote them down, one for each page: site, title, text, published."""
+    found = []
+    for path in sorted(pages.glob("*.json")):
+        for gold in json.loads(path.read_text("utf-8")).values():
+            sections = [line for part in gold["body"]["sections"] for line in (*part["headline"], *part["paragraphs"])]
+            found.append(
+                {
+                    "site": path.stem,
+                    "title": gold["title"],
+                    "text": "\n".join([*gold["body"]["summary"], *sections]),
+                    "published": datetime.fromisoformat(gold["publishing_date"]),
+                }
+            )
+    return found

@@ -26,14 +26,15 @@ def records(path: Path, *texts: str, **more: str) -> Path:
     return path
 
 
-@pytest.fixture
-def index(tmp_path: Path) -> CorpusIndex:
-    corpus = tmp_path / "corpus.jsonl"
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> CorpusIndex:
+    folder = tmp_path_factory.mktemp("articles")
+    corpus = folder / "corpus.jsonl"
     lines = [
         {"text": text, "title": title, "url": f"https://past.example/{title}"} for title, text in ARTICLES.items()
     ]
     corpus.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    return build_index([corpus], tmp_path / "indexes")
+    return build_index([corpus], folder / "indexes")
 
 
 ARTICLES = {"Easton": MAYOR, "Lenn": RIVER, "Weston": MARKET, "Émile": "Émile Zöld leased two houses. </script> [X]"}
@@ -101,21 +102,9 @@ def test_the_score_is_that_of_bm25(tmp_path: Path) -> None:
 
 @settings(max_examples=30)
 @given(st.text(max_size=60) | st.text('"()*^:{}-+ANDORTX. \0', max_size=40), st.text(max_size=30))
-def test_whatever_is_asked_is_words(question: str, answer: str) -> None:
-    for passage in SHARED.search(question, answer):
+def test_whatever_is_asked_is_words(index: CorpusIndex, question: str, answer: str) -> None:
+    for passage in index.search(question, answer):
         assert passage.title in ARTICLES
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _shared(tmp_path_factory: pytest.TempPathFactory) -> None:
-    global SHARED
-    folder = tmp_path_factory.mktemp("shared")
-    lines = [{"text": text, "title": title} for title, text in ARTICLES.items()]
-    (folder / "c.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    SHARED = build_index([folder / "c.jsonl"], folder)
-
-
-SHARED: CorpusIndex
 
 
 # Passages

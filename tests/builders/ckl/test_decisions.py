@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.ckl.candidates import CandidateOptions, read_candidates, write_candidates
-from temporalwiki.builders.ckl.corpus_index import Past, build_index
+from temporalwiki.builders.ckl.candidates import read_candidates
+from temporalwiki.builders.ckl.corpus_index import Past
 from temporalwiki.builders.ckl.decisions import configs_from_decisions, row_from_decisions
 from temporalwiki.builders.ckl.label_studio import (
     LABELS,
@@ -31,8 +31,7 @@ from temporalwiki.builders.ckl.label_studio import (
 )
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 
-from a_text_model import faithful
-from tiny_ckl import export
+from tiny_ckl import export, make_review
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
 OLD = Past("https://past.example#0", "Easton", "Anna Weber is the mayor of Easton since 1961.", 3.5, False)
@@ -296,15 +295,12 @@ def test_files_that_are_no_export(tmp_path: Path, content: bytes) -> None:
 @pytest.fixture
 def review(tmp_path: Path) -> Path:
     """Three candidates: Bo Lind, Carl Ohm and Dora Pym."""
-    (tmp_path / "old.jsonl").write_text(json.dumps({"text": OLD.text}))
     text = " ".join(
         f"{name} won the vote for the {place} seat of the council."
         for name, place in {"Bo Lind": "first", "Carl Ohm": "second", "Dora Pym": "third"}.items()
     )
     row = {"url": "https://news.example/1", "title": "News", "text": text, "published": DAY}
-    index = build_index([tmp_path / "old.jsonl"], tmp_path)
-    model = faithful()
-    write_candidates([row], index, tmp_path / "r", CandidateOptions(), open_model=lambda name: model)
+    make_review(tmp_path / "r", [row], OLD.text)
     return tmp_path / "r"
 
 

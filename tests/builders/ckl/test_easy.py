@@ -25,7 +25,7 @@ from temporalwiki.model_cards.folder_card import folder_card
 
 import tiny_models
 from a_text_model import ScriptedModel, always, faithful
-from tiny_ckl import write_news
+from tiny_ckl import gold_articles, write_news
 
 FRIDAY = datetime(2023, 4, 28, 17, 40, tzinfo=UTC)
 
@@ -366,21 +366,15 @@ def test_any_text(texts: list[str]) -> None:
         assert answer not in row["question"]
 
 
-def real_pages(folder: Path) -> list[dict[str, Any]]:
-    """Return the pages of news sites from their gold JSON."""
-    found = []
-    for path in sorted(folder.glob("*.json")):
-        for name, gold in json.loads(path.read_text("utf-8")).items():
-            lines = [line for part in gold["body"]["sections"] for line in (*part["headline"], *part["paragraphs"])]
-            found.append(
-                page("\n".join(lines), f"{path.name}/{name}", datetime.fromisoformat(gold["publishing_date"]))
-            )
-    return found
-
-
 def test_real_pages(shared_data: Path) -> None:
     """8 pages with 458 sentences: models that rewrite nothing keep three sentences of each page."""
-    of_clozes, of_questions, rows, asked = both(*real_pages(shared_data / "news" / "pages"), per_page=3)
+    of_clozes, of_questions, rows, asked = both(
+        *(
+            page(gold["text"], f"{gold['site']}/{n}", gold["published"])
+            for n, gold in enumerate(gold_articles(shared_data / "news" / "pages"))
+        ),
+        per_page=3,
+    )
     assert accounted(of_clozes, rows)
     assert accounted(of_questions, asked)
     assert of_clozes.counts.read > 400

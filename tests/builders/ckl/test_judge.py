@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import judge as module
-from temporalwiki.builders.ckl.candidates import CandidateOptions, read_candidates, write_candidates
-from temporalwiki.builders.ckl.corpus_index import Past, build_index
+from temporalwiki.builders.ckl.candidates import read_candidates
+from temporalwiki.builders.ckl.corpus_index import Past
 from temporalwiki.builders.ckl.decisions import configs_from_decisions
 from temporalwiki.builders.ckl.judge import judge
 from temporalwiki.builders.ckl.label_studio import Candidate, Decision, is_complete, read_decisions
@@ -24,7 +24,8 @@ from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models
-from a_text_model import ScriptedModel, faithful
+from a_text_model import ScriptedModel
+from tiny_ckl import gold_articles, make_review
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
 
@@ -151,13 +152,10 @@ def review(tmp_path: Path) -> Path:
     letters = "ABCDEFGHIJKL"
     won = "won the vote for the {} seat of the council."
     old = f"Boa Bond {won.format('bth')} Eva Pym {won.format('cth')}"
-    (tmp_path / "old.jsonl").write_text(json.dumps({"text": old}))
     text = " ".join(f"B{x.lower()}a Bond {won.format(f'{x.lower()}th')}" for x in letters)
     text = text.replace("Bba Bond", "Boa Bond")
     row = {"url": "u", "title": "News", "text": text, "published": DAY}
-    index = build_index([tmp_path / "old.jsonl"], tmp_path)
-    model = faithful()
-    write_candidates([row], index, tmp_path / "r", CandidateOptions(per_page=12), open_model=lambda name: model)
+    make_review(tmp_path / "r", [row], old, per_page=12)
     return tmp_path / "r"
 
 
@@ -227,17 +225,13 @@ def test_a_real_model_decides_once_or_does_not(review: Path, tmp_path: Path, mon
 
 def test_real_news_and_a_real_past(shared_data: Path, tmp_path: Path) -> None:
     """Build newlama from the gold JSON of real pages, with older weblogs and mails as the past."""
-    rows = []
-    for file in sorted((shared_data / "news" / "pages").glob("*.json")):
-        body = json.loads(file.read_text("utf-8"))["V1"]["body"]
-        paragraphs = [*body["summary"], *(text for section in body["sections"] for text in section["paragraphs"])]
-        rows.append({"url": file.stem, "title": file.stem, "text": "\n\n".join(paragraphs), "published": DAY})
+    rows = [
+        {"url": f"{gold['site']}/{n}", "title": gold["title"], "text": gold["text"], "published": gold["published"]}
+        for n, gold in enumerate(gold_articles(shared_data / "news" / "pages"))
+    ]
     older = (shared_data / "ud" / "en_ewt-ud-dev.conllu").read_text("utf-8").splitlines()
     sentences = (line.removeprefix("# text = ") for line in older if line.startswith("# text = "))
-    (tmp_path / "older.jsonl").write_text(json.dumps({"text": "\n".join(sentences)}), "utf-8")
-
-    past = build_index([tmp_path / "older.jsonl"], tmp_path)
-    about = write_candidates(rows, past, tmp_path / "r", CandidateOptions(), open_model=lambda name: faithful())
+    about = make_review(tmp_path / "r", rows, "\n".join(sentences))
     judge(tmp_path / "r", ScriptedModel(agrees))
     _, new = configs_from_decisions(tmp_path / "r")
     found = {row["id"]: row for row in new.splits["test"]}

@@ -26,6 +26,8 @@ from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.parquet import read_rows
 
+from tiny_ckl import gold_articles
+
 DAY = datetime.datetime(2020, 10, 20, tzinfo=datetime.UTC)
 WORDS = [f"word{number}" for number in range(500)]
 
@@ -231,18 +233,6 @@ def overlap(found: str, gold: str) -> tuple[float, float]:
     return same / len(one), same / len(other)
 
 
-def gold_of(pages: Path, site: str) -> list[dict[str, Any]]:
-    found = []
-    for gold in json.loads((pages / f"{site}.json").read_text("utf-8")).values():
-        body = gold["body"]
-        lines = [
-            *body["summary"],
-            *(line for part in body["sections"] for line in (*part["headline"], *part["paragraphs"])),
-        ]
-        found.append({"title": gold["title"], "text": "\n".join(lines), "published": gold["publishing_date"]})
-    return found
-
-
 def test_real_pages_beside_their_gold(tmp_path: Path, shared_data: Path) -> None:
     """Eight pages of five sites, and a mixed crawl without English news; -s prints the table."""
     pages = shared_data / "news" / "pages"
@@ -256,11 +246,10 @@ def test_real_pages_beside_their_gold(tmp_path: Path, shared_data: Path) -> None
     for file in files:
         source = gzip.decompress(file.read_bytes()).decode("utf-8", "replace")
         row = next(row for url, row in rows.items() if f'"{url}"' in source)
-        golds = gold_of(pages, file.name.partition("_")[0])
+        golds = [gold for gold in gold_articles(pages) if gold["site"] == file.name.partition("_")[0]]
         scored = [(overlap(row["text"], gold["text"]), gold["title"], gold["published"]) for gold in golds]
-        (precision, recall), gold_title, gold_date = max(scored, key=itemgetter(0))
+        (precision, recall), gold_title, published = max(scored, key=itemgetter(0))
         scores.append((precision, recall))
-        published = datetime.datetime.fromisoformat(gold_date)
         title, date = words(row["title"]) == words(gold_title), row["published"] == published.replace(microsecond=0)
         right_titles, right_dates = right_titles + title, right_dates + date
         print(f"{file.name:36} title {title!s:5} date {date!s:5} body precision {precision:.3f} recall {recall:.3f}")
