@@ -22,7 +22,7 @@ from temporalwiki.base.files import only_one
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.terminal import say
 from temporalwiki.builders.archive_members import Member, members, printable, read_csv
-from temporalwiki.builders.ckl.config import Config, Counts, described, unique_id, write
+from temporalwiki.builders.ckl.config import CklConfig, RowCounts, described, unique_id, write
 from temporalwiki.builders.ckl.templates import ANY_SENTINEL, SENTINEL
 from temporalwiki.builders.configs import names
 from temporalwiki.builders.dataset_folder import (
@@ -194,7 +194,7 @@ def _import_interval(found: dict[str, Member], interval: Interval, out: Path, ca
         "warnings": [],
         "configs": {},
     }
-    lines = dict[str, Counts]()
+    lines = dict[str, RowCounts]()
     check_place(out)
     staged = out.with_name(f".{out.name}.import")
     with only_one(out, "import"):
@@ -209,7 +209,7 @@ def _import_interval(found: dict[str, Member], interval: Interval, out: Path, ca
                 if file.interval != interval or name not in found:
                     continue
                 config, short = names(file.kind, interval)
-                counted, warnings, inside = Counts(), list[str](), found[name].inside
+                counted, warnings, inside = RowCounts(), list[str](), found[name].inside
                 read = read_facts if file.kind == "probes" else _read_texts
                 rows = read(found[name], file.split, counted, warnings)
                 written = asdict(write_split(staged, config, file.split, rows))
@@ -251,7 +251,7 @@ def _keep(before: Manifest, content: dict[str, Any], out: Path, staged: Path) ->
         content["warnings"] += [text for text in before.warnings if text.startswith(f"{config}: ")]
 
 
-def _told(warnings: Sequence[str], counts: Mapping[str, Counts]) -> Iterator[str]:
+def _told(warnings: Sequence[str], counts: Mapping[str, RowCounts]) -> Iterator[str]:
     """Print warnings, and yield a line for each split."""
     for warning in warnings:
         say(f"warning: {warning}")
@@ -261,7 +261,7 @@ def _told(warnings: Sequence[str], counts: Mapping[str, Counts]) -> Iterator[str
 
 
 def _rows_of(
-    member: Member, source: Source, needed: Sequence[str], counts: Counts, warnings: list[str]
+    member: Member, source: Source, needed: Sequence[str], counts: RowCounts, warnings: list[str]
 ) -> Iterator[dict[str, str]]:
     """Yield each row that has the ``needed`` columns, once. Raises InputError if no row has them."""
     seen = set()
@@ -284,20 +284,20 @@ def _rows_of(
         raise InputError(f"{member.where}: no rows to import of {counts.read:,}")
 
 
-def read_facts(member: Member, split: str, counts: Counts, warnings: list[str]) -> Iterator[dict[str, Any]]:
+def read_facts(member: Member, split: str, counts: RowCounts, warnings: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the rows of probes, each fact once. Changed facts have no ``kind``: the files do not say why."""
     kind = "unchanged" if split == "unchanged" else None
     for cells in _rows_of(member, Source(member.name, "probes", FACT, ""), FACT, counts, warnings):
         yield {**cells, "kind": kind, "previous_objects": []}
 
 
-def _read_texts(member: Member, split: str, counts: Counts, warnings: list[str]) -> Iterator[dict[str, Any]]:
+def _read_texts(member: Member, split: str, counts: RowCounts, warnings: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the rows of a diffset: texts without their pages."""
     yield from _rows_of(member, Source(member.name, "diffset", TEXT, ""), TEXT, counts, warnings)
 
 
 def _import_ckl(found: dict[str, Member], name: str, out: Path, card: Card | None) -> str:
-    source, counts, warnings = CKL_FILES[name], Counts(), list[str]()
+    source, counts, warnings = CKL_FILES[name], RowCounts(), list[str]()
     member, answers = found[source.file], found.get(source.answers or "")
     kind, about = source.kind, source.about
     split = "train" if source.kind == "news" or name.startswith("lighttuning") else "test"
@@ -313,7 +313,7 @@ def _import_ckl(found: dict[str, Member], name: str, out: Path, card: Card | Non
         rows = read_clozes(member, name, read_answers(answers) if answers else {}, counts, warnings)
         if source.answers and answers is None:
             warnings.append(f"{name}: no {source.answers}: all answers are from {source.file}")
-    config = Config(
+    config = CklConfig(
         name=name,
         kind=kind,
         splits={split: rows},
@@ -338,7 +338,7 @@ def _filled(masked: str, output: str) -> str:
 
 
 def read_clozes(
-    member: Member, name: str, answers: Mapping[str, Answers], counts: Counts, warnings: list[str]
+    member: Member, name: str, answers: Mapping[str, Answers], counts: RowCounts, warnings: list[str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the rows of a CKL benchmark; ``answers`` by id replace the answer in the row."""
     source = CKL_FILES[name]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.ckl.config import Config, Counts, write
+from temporalwiki.builders.ckl.config import CklConfig, RowCounts, write
 from temporalwiki.builders.manifests import CklManifest
 from temporalwiki.model_cards.folder_card import folder_card
 
@@ -45,19 +45,21 @@ def config(
     kind: str = "live",
     licences: tuple[str, ...] = ("cc0-1.0", "cc-by-sa-4.0"),
     **fields: Any,
-) -> Config:
+) -> CklConfig:
     """Return a config with a row dropped, of one live row in the split test unless ``rows`` are given."""
     rows = {"test": [live(1)]} if rows is None else rows
     kept = sum(map(len, rows.values()))
-    counts = Counts(read=kept + 1, kept=kept, dropped={"no answer": 1})
+    counts = RowCounts(read=kept + 1, kept=kept, dropped={"no answer": 1})
     said: dict[str, Any] = {"about": "a fact", "source": "Wikidata", "inputs": [], "options": {"seed": 0}}
-    return Config(name, kind, rows, licences=licences, counts=counts, **(said | fields))
+    return CklConfig(name, kind, rows, licences=licences, counts=counts, **(said | fields))
 
 
-def invariantlama(rows: Sequence[Mapping[str, Any]] = (cloze(1), cloze(2, "Bo"))) -> Config:
-    counts = Counts(len(rows) + 1, len(rows), {"object_in_subject": 1}, {"relations": RELATIONS})
-    return Config("invariantlama", "invariant", {"test": rows}, "a cloze", ("cc-by-nc-4.0",), "LAMA", [], {}, counts)
+def invariantlama(rows: Sequence[Mapping[str, Any]] = (cloze(1), cloze(2, "Bo"))) -> CklConfig:
+    counts = RowCounts(len(rows) + 1, len(rows), {"object_in_subject": 1}, {"relations": RELATIONS})
+    return CklConfig(
+        "invariantlama", "invariant", {"test": rows}, "a cloze", ("cc-by-nc-4.0",), "LAMA", [], {}, counts
+    )
 
 
-def add(folder: Path, *configs: Config) -> list[CklManifest]:
+def add(folder: Path, *configs: CklConfig) -> list[CklManifest]:
     return [write(one, folder, folder_card) for one in configs]

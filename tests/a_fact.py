@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.ckl.config import Config
+from temporalwiki.builders.ckl.config import CklConfig
 from temporalwiki.builders.ckl.live import live
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.configs import SPLITS
@@ -73,13 +73,13 @@ def months(folder: Path, *intervals: str) -> Path:
     return folder
 
 
-def made(kind: str, *folders: Path, **options: Any) -> tuple[Config, Rows]:
+def made(kind: str, *folders: Path, **options: Any) -> tuple[CklConfig, Rows]:
     """A config and its rows of the split test."""
     config, splits = made_splits(kind, *folders, **options)
     return config, splits["test"]
 
 
-def made_splits(kind: str, *folders: Path, **options: Any) -> tuple[Config, dict[str, Rows]]:
+def made_splits(kind: str, *folders: Path, **options: Any) -> tuple[CklConfig, dict[str, Rows]]:
     """A config and its rows by split; every row that was read is accounted for."""
     [config] = live(kind, list(folders), **options)
     assert list(config.splits) == (["test"] if kind == "invariantlama" else ["test", "backfilled"])

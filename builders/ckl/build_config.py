@@ -9,7 +9,7 @@ from typing import Any
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean
-from temporalwiki.builders.ckl.config import Config
+from temporalwiki.builders.ckl.config import CklConfig
 from temporalwiki.builders.ckl.kilt import NAMES as KILT
 from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 
@@ -80,7 +80,7 @@ def options_of(name: str) -> type | None:
 
 def build_configs(
     name: str, sources: CklSources, options: Any = None, open_model: OpenModel = no_models
-) -> list[Config]:
+) -> list[CklConfig]:
     """Return a config by name, and the configs that the same step makes.
 
     ``recentnews``, ``newlama-easy`` and ``wikipedia`` come with their parts; newlama-easy also comes with
@@ -116,7 +116,7 @@ def build_configs(
     return _lama(name, sources)
 
 
-def _lama(name: str, sources: CklSources) -> list[Config]:
+def _lama(name: str, sources: CklSources) -> list[CklConfig]:
     kind, _, interval = name.partition("-")
     if sources.probes:
         from temporalwiki.builders.ckl.invariantlama import read_templates

@@ -24,7 +24,7 @@ from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
 from temporalwiki.base.progress import Progress
-from temporalwiki.builders.ckl.config import Counts
+from temporalwiki.builders.ckl.config import RowCounts
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, plain
 from temporalwiki.builders.ckl.label_studio import LABELS, Candidate, as_list, encode_task, read_tasks
 from temporalwiki.builders.ckl.news_sentences import Drawn, SentenceOptions, draw_sentences
@@ -44,7 +44,7 @@ class ReviewManifest(msgspec.Struct):
     options: dict[str, Any]
     inputs: list[dict[str, Any]]
     past: dict[str, Any]
-    counts: Counts
+    counts: RowCounts
     format: int = 1
 
 
@@ -75,7 +75,7 @@ def write_candidates(
     Raises InputError if no candidate is left, or if the folder has decisions on other candidates.
     """
     review = review.resolve()
-    counts = Counts()
+    counts = RowCounts()
     models = {
         name: open_model(model)
         for name in ("question_model", "answer_model")
@@ -128,7 +128,7 @@ def _candidates(
     rows: Iterable[Mapping[str, Any]],
     past: CorpusIndex,
     options: CandidateOptions,
-    counts: Counts,
+    counts: RowCounts,
     models: Mapping[str, TextModel],
 ) -> Iterator[Candidate]:
     drawn = draw_sentences(rows, options, finder(options.spans), counts)
@@ -156,7 +156,7 @@ def _candidates(
         )
 
 
-def _asked(drawn: Sequence[Drawn], counts: Counts, model: TextModel) -> Iterator[tuple[Drawn, str]]:
+def _asked(drawn: Sequence[Drawn], counts: RowCounts, model: TextModel) -> Iterator[tuple[Drawn, str]]:
     """Yield sentences with their questions, each question once: one with two answers would have no right answer."""
     seen = set()
     for one, raw in zip(drawn, questions([one.passage for one in drawn], model), strict=True):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from temporalwiki.builders.ckl.eligibility import right_answers
-from temporalwiki.builders.ckl.templates import Template
+from temporalwiki.builders.ckl.templates import RelationTemplate
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata.align import says
 
@@ -16,7 +16,7 @@ START, END, TEXT = SHOWN_BY = ("start", "end", "text")
 _YEAR = re.compile(r"(?<![\d.,])(?:1\d{3}|20\d{2})(?!\d|[.,]\d)")
 
 
-def shown_by(row: Mapping[str, Any], template: Template, interval: Interval) -> str:
+def shown_by(row: Mapping[str, Any], template: RelationTemplate, interval: Interval) -> str:
     """Return what shows that a fact changed within the interval: one of SHOWN_BY.
 
     If nothing does, return the reason instead, for the split ``backfilled``.

@@ -24,7 +24,7 @@ Row = Mapping[str, Any]
 
 
 @dataclass
-class Counts:
+class RowCounts:
     """How many rows a step read, kept and dropped. The numbers are final once all splits have been read."""
 
     read: int = 0
@@ -63,7 +63,7 @@ def is_drawn(id: str, share: float, seed: int) -> bool:
 
 
 @dataclass
-class Config:
+class CklConfig:
     """One config: its rows, streamed, and the content of its manifest and its card."""
 
     name: str  # "invariantlama", "updatedlama-20211101-20211201"
@@ -74,14 +74,14 @@ class Config:
     source: str  # where the content comes from, and who owns it
     inputs: list[Path]  # the files that were read; the manifest has their SHA-1
     options: dict[str, Any]  # everything else that decides the rows
-    counts: Counts
+    counts: RowCounts
     short_name: str | None = None  # "updatedlama-1112"
     language: str = "en"
     imported: bool = False  # from an archive of others, which we do not publish
     warnings: list[str] = field(default_factory=list)
 
 
-def write(config: Config, out: Path, card: dataset_folder.Card | None = None) -> CklManifest:
+def write(config: CklConfig, out: Path, card: dataset_folder.Card | None = None) -> CklManifest:
     """Write a config into the dataset folder ``out``, next to its other configs, and return its manifest.
 
     ``card`` makes the text of the folder's README.md. ``out`` changes only after all rows were written. A config of
@@ -104,7 +104,7 @@ def write(config: Config, out: Path, card: dataset_folder.Card | None = None) ->
     return manifest
 
 
-def _check_replaceable(config: Config, out: Path) -> None:
+def _check_replaceable(config: CklConfig, out: Path) -> None:
     for old in read_manifests(out):
         if not isinstance(old, CklManifest) or old.config != config.name:
             continue
@@ -119,7 +119,7 @@ def _check_replaceable(config: Config, out: Path) -> None:
             )
 
 
-def _staged(config: Config, staged: Path) -> CklManifest:
+def _staged(config: CklConfig, staged: Path) -> CklManifest:
     splits, warnings = {}, [*config.warnings]
     for split, rows in config.splits.items():
         with Progress(f"{config.name} {split}", None, "row") as progress:

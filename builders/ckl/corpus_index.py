@@ -23,7 +23,7 @@ from temporalwiki.base.files import only_one, whole_file
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders.ckl import json_lines
-from temporalwiki.builders.ckl.config import Counts, described
+from temporalwiki.builders.ckl.config import RowCounts, described
 from temporalwiki.builders.ckl.input_files import input_files
 from temporalwiki.builders.parquet import rows_at_once
 from temporalwiki.builders.wikipedia.sentences import split_sentences
@@ -174,7 +174,7 @@ def build_index(paths: Sequence[Path], folder: Path, language: str = "en") -> Co
 
 
 def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]], language: str) -> None:
-    counts = Counts()
+    counts = RowCounts()
     about = {"version": VERSION, "language": language, "inputs": inputs}
     with closing(sqlite3.connect(part, isolation_level=None)) as file:
         try:
@@ -204,7 +204,7 @@ def _write(part: Path, files: Sequence[Path], inputs: list[dict[str, Any]], lang
             raise
 
 
-def _rows(files: Sequence[Path], language: str, counts: Counts) -> Iterator[Text]:
+def _rows(files: Sequence[Path], language: str, counts: RowCounts) -> Iterator[Text]:
     """Yield the passages of a corpus; ``counts`` has the documents as read, and the passages as kept."""
     for path in files:
         for id, title, text in read_documents(path):

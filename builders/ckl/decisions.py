@@ -14,7 +14,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.candidates import ABOUT, ANNOTATIONS, TASKS, read_candidates, read_review
-from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.config import CklConfig, Row, RowCounts
 from temporalwiki.builders.ckl.eligibility import distinct
 from temporalwiki.builders.ckl.label_studio import Candidate, Decision, read_decisions
 from temporalwiki.builders.ckl.question_generation import occurs
@@ -31,7 +31,7 @@ _SOURCE = "sentences of news pages, whose texts belong to their publishers; ques
 _Votes = Mapping[str, Mapping[str, Decision]]  # by candidate and annotator
 
 
-def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Config]:
+def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[CklConfig]:
     """Return the configs ``updatedlama`` and ``newlama`` from the decisions in ``review``.
 
     At least ``least_annotators`` must have decided on a candidate. More than half of them must call the question
@@ -62,9 +62,9 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[Conf
     }
     configs = []
     for wanted, name in _NAMES.items():
-        counts = Counts(more=_agreement(votes))
+        counts = RowCounts(more=_agreement(votes))
         configs.append(
-            Config(
+            CklConfig(
                 name=name,
                 kind="annotated",
                 splits={"test": _rows(candidates.values(), votes, wanted, least_annotators, counts)},
@@ -135,7 +135,7 @@ def _agreement(votes: _Votes) -> dict[str, Any]:
 
 
 def _rows(
-    candidates: Iterable[Candidate], votes: _Votes, wanted: str, least_annotators: int, counts: Counts
+    candidates: Iterable[Candidate], votes: _Votes, wanted: str, least_annotators: int, counts: RowCounts
 ) -> Iterator[Row]:
     seen: set[str] = set()
     for candidate in candidates:

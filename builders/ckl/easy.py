@@ -19,7 +19,7 @@ import regex
 
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
-from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.config import CklConfig, Row, RowCounts
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.news_sentences import STRANGE, Drawn, SentenceOptions, draw_sentences, reason_to_drop
 from temporalwiki.builders.ckl.question_generation import Passage, are_answered, occurrences, occurs, questions
@@ -80,7 +80,7 @@ def easy(
     open_model: OpenModel = no_models,
     past: Sequence[Path] = (),
     work: Path = Path("ckl.work"),
-) -> list[Config]:
+) -> list[CklConfig]:
     """Return the configs newlama-easy, with its small parts, and newquestions-easy of news rows.
 
     News rows have id, url, title, text and published. newlama-easy and newquestions-easy have the same rows: a cloze
@@ -98,11 +98,11 @@ def easy(
     if past:
         with build_index(past, work / "past", options.language) as index:
             recorded["past"] = {key: index.about[key] for key in ("inputs", "documents", "passages")}
-    counts = {name: Counts() for name in _ABOUT}
+    counts = {name: RowCounts() for name in _ABOUT}
 
     @functools.cache  # once for all configs
     def clozes() -> list[Cloze]:
-        of_all = Counts()
+        of_all = RowCounts()
         candidates = draw_sentences(rows, options, find, of_all)
         if past:
             with build_index(past, work / "past", options.language) as index:
@@ -124,7 +124,7 @@ def easy(
                 yield _row(one)
 
     return [
-        Config(
+        CklConfig(
             name=name,
             kind="easy",
             splits={"test": rows_of(name)},
@@ -140,7 +140,7 @@ def easy(
     ]
 
 
-def _new(candidates: Sequence[Drawn], past: CorpusIndex, language: str, counts: Counts) -> list[Drawn]:
+def _new(candidates: Sequence[Drawn], past: CorpusIndex, language: str, counts: RowCounts) -> list[Drawn]:
     """Return the sentences that an older corpus does not have, in any typography."""
     new = []
     for one in candidates:
@@ -158,7 +158,7 @@ _NAME_OR_NUMBER = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 
 
 def make_clozes(
-    candidates: Sequence[Drawn], options: EasyOptions, counts: Counts, open_model: OpenModel = no_models
+    candidates: Sequence[Drawn], options: EasyOptions, counts: RowCounts, open_model: OpenModel = no_models
 ) -> list[Cloze]:
     """Return the clozes of sentences, in order; ``counts`` counts dropped sentences by reason."""
     # each step opens its own model, so that no more models than needed are in memory
@@ -208,7 +208,7 @@ def make_clozes(
     return _checked(list(clozes.values()), options, counts, open_model)
 
 
-def _checked(clozes: list[Cloze], options: EasyOptions, counts: Counts, open_model: OpenModel) -> list[Cloze]:
+def _checked(clozes: list[Cloze], options: EasyOptions, counts: RowCounts, open_model: OpenModel) -> list[Cloze]:
     """Return the clozes whose question leads back to the answer, with the sentence but not without it."""
     passages, asked = [one.passage for one in clozes], [one.question for one in clozes]
     found = []

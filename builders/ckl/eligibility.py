@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from temporalwiki.base.normalization import normalize
-from temporalwiki.builders.ckl.templates import SENTINEL, Template, one_line, unsafe_label
+from temporalwiki.builders.ckl.templates import SENTINEL, RelationTemplate, one_line, unsafe_label
 from temporalwiki.builders.wikidata.align import filtered, says
 
 Row = Mapping[str, Any]
@@ -20,7 +20,7 @@ _KINDS_OF_FACTS = {
 }
 
 
-def reason_to_drop(row: Row, kind: str, template: Template | None) -> str | None:
+def reason_to_drop(row: Row, kind: str, template: RelationTemplate | None) -> str | None:
     """Return why the config ``kind`` leaves out a fact, as a key of its counts; None if it takes the fact.
 
     ``template`` words the fact's relation; None means that the relation has no wording.
@@ -36,7 +36,7 @@ def reason_to_drop(row: Row, kind: str, template: Template | None) -> str | None
     return "relation_without_template" if template is None else _cannot_be_asked(row, template)
 
 
-def _not_updated(row: Row, template: Template | None) -> str | None:
+def _not_updated(row: Row, template: RelationTemplate | None) -> str | None:
     """Return why a new object does not mean that the world changed; None if it does."""
     right, right_before = ({normalize(label) for label in row[name]} for name in ("objects", "objects_before"))
     if not row["objects_before"]:
@@ -60,7 +60,7 @@ _IDS = "QPL"  # first letters of Wikidata's ids; an item without a label is call
 _FIGURES = re.compile(rf"[{_IDS}]?[0-9\s.,:;/+()−–—-]+")
 
 
-def _cannot_be_asked(row: Row, template: Template) -> str | None:
+def _cannot_be_asked(row: Row, template: RelationTemplate) -> str | None:
     """Return why a fact makes no sound cloze; None if it makes one.
 
     TemporalWiki (section 3.3) demands that subject and object do not overlap. Here the subject must not overlap with

@@ -10,8 +10,8 @@ import msgspec
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import json_lines
-from temporalwiki.builders.ckl.config import Config, Counts, Row, unique_id
-from temporalwiki.builders.ckl.templates import Template, one_line, unsafe_label
+from temporalwiki.builders.ckl.config import CklConfig, Row, RowCounts, unique_id
+from temporalwiki.builders.ckl.templates import RelationTemplate, one_line, unsafe_label
 
 # The 28 relations whose facts do not change (CKL, section 3.1 and its appendix).
 RELATIONS = (
@@ -45,7 +45,7 @@ class _Fact(msgspec.Struct):
     obj_label: str | None = None
 
 
-def invariantlama(lama: Path) -> Config:
+def invariantlama(lama: Path) -> CklConfig:
     """Return the config ``invariantlama`` from LAMA's ``relations.jsonl`` and ``TREx/P*.jsonl`` in ``lama``.
 
     Rows are in LAMA's order, relations in the paper's. ``statement`` keeps the white space of LAMA's template, which
@@ -60,8 +60,8 @@ def invariantlama(lama: Path) -> Config:
     gone = [str(file.relative_to(lama)) for file in files.values() if not file.is_file()]
     if gone:
         raise InputError(f"{lama}: no {', '.join(gone)}; InvariantLAMA needs all {len(RELATIONS)} relations")
-    counts = Counts(more={"relations": {}})
-    return Config(
+    counts = RowCounts(more={"relations": {}})
+    return CklConfig(
         name="invariantlama",
         kind="invariant",
         splits={"test": _rows(files, templates, counts)},
@@ -99,7 +99,7 @@ def read_templates(lama: Path) -> dict[str, str]:
 def table(counts: Mapping[str, Any]) -> str:
     """Return a Markdown table of LAMA's rows, kept and dropped, by relation and in all, with the paper's number.
 
-    ``counts`` is a manifest's ``counts``, or ``Counts.more`` after all rows have been read.
+    ``counts`` is a manifest's ``counts``, or ``RowCounts.more`` after all rows have been read.
     """
     relations: Mapping[str, Mapping[str, Any]] = counts["relations"]
     found = {reason for of in relations.values() for reason in of["dropped"]}
@@ -116,13 +116,13 @@ def table(counts: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _rows(files: Mapping[str, Path], templates: Mapping[str, str], counts: Counts) -> Iterator[Row]:
+def _rows(files: Mapping[str, Path], templates: Mapping[str, str], counts: RowCounts) -> Iterator[Row]:
     ids: dict[str, int] = {}
     for relation, file in files.items():
         by_reason: dict[str, int] = {}
         of: dict[str, Any] = {"raw": 0, "kept": 0, "dropped": by_reason}
         counts.more["relations"][relation] = of
-        template = Template(templates[relation], question="")
+        template = RelationTemplate(templates[relation], question="")
         seen: set[tuple[str, str]] = set()
         for number, fact in json_lines.read(file, _Fact):
             if fact.predicate_id != relation:

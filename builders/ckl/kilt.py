@@ -13,7 +13,7 @@ import yaml
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.ckl import json_lines
-from temporalwiki.builders.ckl.config import Config, Counts, Row
+from temporalwiki.builders.ckl.config import CklConfig, Row, RowCounts
 
 
 class _DataSet(msgspec.Struct):
@@ -53,7 +53,7 @@ class _Questions(msgspec.Struct, rename={"data": "Data"}):
     data: list[_Question]
 
 
-def kilt(folder: Path, name: str | None = None) -> list[Config]:
+def kilt(folder: Path, name: str | None = None) -> list[CklConfig]:
     """Return the configs ``kilt-*`` of KILT's JSONL files in ``folder`` or ``folder/NAME``.
 
     ``name`` is KILT's own name of a dataset, one of ``NAMES``; None stands for all datasets with files in ``folder``.
@@ -78,14 +78,14 @@ def kilt(folder: Path, name: str | None = None) -> list[Config]:
     return [_config(folder, name) for name in found]
 
 
-def _config(folder: Path, name: str) -> Config:
-    counts, warnings, data_set = Counts(more={"splits": {}}), list[str](), _SETS[name]
+def _config(folder: Path, name: str) -> CklConfig:
+    counts, warnings, data_set = RowCounts(more={"splits": {}}), list[str](), _SETS[name]
     splits, inputs = {}, []
     for split, size in zip(_splits(name), data_set.rows, strict=True):
         file, questions = _read_from(folder, name, split)
         inputs += [file] if questions is None else [file, questions]
         splits[split] = _rows(split, file, questions, size, counts, warnings)
-    return Config(
+    return CklConfig(
         name=_PREFIX + name,
         kind="kilt",
         splits=splits,
@@ -138,7 +138,7 @@ def _file_names(name: str, split: str) -> list[str]:
 
 
 def _rows(
-    split: str, file: Path, of_trivia: Path | None, size: int, counts: Counts, warnings: list[str]
+    split: str, file: Path, of_trivia: Path | None, size: int, counts: RowCounts, warnings: list[str]
 ) -> Iterator[Row]:
     questions = _trivia_questions(of_trivia) if of_trivia else {}
     of_split = counts.more["splits"][split] = {"read": 0, "kept": 0}

@@ -23,12 +23,12 @@ import pyarrow as pa
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.builders.ckl.change import SHOWN_BY, shown_by
-from temporalwiki.builders.ckl.config import Config, Counts
+from temporalwiki.builders.ckl.config import CklConfig, RowCounts
 from temporalwiki.builders.ckl.eligibility import distinct, other_names, reason_to_drop, right_answers, wrong_answers
 from temporalwiki.builders.ckl.interval_facts import Facts, consecutive, of_interval, read_facts
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.schemas import SCHEMAS
-from temporalwiki.builders.ckl.templates import Template, find_template, one_line, unsafe_label
+from temporalwiki.builders.ckl.templates import RelationTemplate, find_template, one_line, unsafe_label
 from temporalwiki.builders.configs import BACKFILLED
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.sql import database, rows_of, run_script
@@ -53,7 +53,7 @@ _OWN_WORDS = "Clozes and questions: worded by temporalwiki."
 _LAMA_WORDS = "Clozes: templates of LAMA (Petroni et al. 2019, CC BY-NC 4.0) where it has one, else temporalwiki's."
 
 Row = dict[str, Any]
-Wording = Callable[[str, str], Template | None]  # of a relation's id and label
+Wording = Callable[[str, str], RelationTemplate | None]  # of a relation's id and label
 
 
 def live(
@@ -64,7 +64,7 @@ def live(
     seed: int = 0,
     *,
     work: Path | None = None,
-) -> list[Config]:
+) -> list[CklConfig]:
     """Return the config ``updatedlama-*``, ``newlama-*`` or ``invariantlama-*`` of an interval in dataset folders.
 
     ``interval`` is a name such as "20211101-20211201" or "1112"; the default is the newest interval. For
@@ -89,14 +89,14 @@ def live(
     if templates and whole.language != "en":
         raise InputError(f"{folders[0]}: its labels are in {whole.language!r}, and LAMA's templates are English")
     wording = functools.partial(find_template, lama=templates, language=whole.language)
-    counts = Counts()
+    counts = RowCounts()
     splits: dict[str, Iterator[Row]]
     if kind == "invariantlama":
         splits = {"test": _unchanged(chain, wording, seed, counts, work)}
     else:
         splits = _changed(kind, chain[0], wording, seed, counts, work)
     return [
-        Config(
+        CklConfig(
             name=f"{kind}-{whole.name}",
             short_name=f"{kind}-{whole.short_name}",
             kind="live",
@@ -176,7 +176,7 @@ _Place = tuple[int, int]
 
 
 def _changed(
-    kind: str, facts: Facts, wording: Wording, seed: int, counts: Counts, work: Path | None
+    kind: str, facts: Facts, wording: Wording, seed: int, counts: RowCounts, work: Path | None
 ) -> dict[str, Iterator[Row]]:
     """Return the splits of updatedlama or newlama, each by subject and relation.
 
@@ -196,7 +196,7 @@ def _changed(
 
 
 def _chosen(
-    db: duckdb.DuckDBPyConnection, kind: str, wording: Wording, seed: int, counts: Counts, interval: Interval
+    db: duckdb.DuckDBPyConnection, kind: str, wording: Wording, seed: int, counts: RowCounts, interval: Interval
 ) -> dict[str, list[_Place]]:
     """Return the places of the rows of each split, under the caps."""
 
@@ -263,7 +263,7 @@ CREATE OR REPLACE TEMP TABLE candidates AS
 
 
 def _unchanged(
-    chain: Sequence[Facts], wording: Wording, seed: int, counts: Counts, work: Path | None
+    chain: Sequence[Facts], wording: Wording, seed: int, counts: RowCounts, work: Path | None
 ) -> Iterator[Row]:
     """Yield the rows of invariantlama, by subject and relation."""
     with _scratch(work) as db:
@@ -290,7 +290,7 @@ def _unchanged(
         yield from _finished(db, _drawn(db, wording, counts), wording, seed, counts)
 
 
-def _narrow(db: duckdb.DuckDBPyConnection, script: str, reason: str, counts: Counts) -> None:
+def _narrow(db: duckdb.DuckDBPyConnection, script: str, reason: str, counts: RowCounts) -> None:
     """Run a script that removes candidates, and count them."""
     before = _size(db)
     run_script(db, script, {})
@@ -302,7 +302,7 @@ def _size(db: duckdb.DuckDBPyConnection) -> int:
     return int(size)
 
 
-def _drawn(db: duckdb.DuckDBPyConnection, wording: Wording, counts: Counts) -> list[_Place]:
+def _drawn(db: duckdb.DuckDBPyConnection, wording: Wording, counts: RowCounts) -> list[_Place]:
     """Return the places of up to PER_RELATION facts of each relation, in the order of their draws.
 
     Larger and larger parts are read until there are enough facts: some relations have millions.
@@ -368,7 +368,7 @@ def _finished(
     places: Sequence[_Place],
     wording: Wording,
     seed: int,
-    counts: Counts,
+    counts: RowCounts,
     interval: Interval | None = None,
 ) -> Iterator[Row]:
     """Yield the rows of the facts at some places, by subject and relation; with an interval, of changed facts."""
@@ -403,7 +403,7 @@ def _rows(db: duckdb.DuckDBPyConnection, query: str) -> Iterator[Row]:
             yield row
 
 
-def _checked(rows: Iterable[Row], kind: str, wording: Wording, counts: Counts) -> Iterator[tuple[Row, str | None]]:
+def _checked(rows: Iterable[Row], kind: str, wording: Wording, counts: RowCounts) -> Iterator[tuple[Row, str | None]]:
     """Yield the rows, each with the reason to drop it, or None.
 
     Rows of one subject and relation must be adjacent. They have the same cloze and answers, so only the first
@@ -422,7 +422,7 @@ def _checked(rows: Iterable[Row], kind: str, wording: Wording, counts: Counts) -
         yield row, reason
 
 
-def _row(row: Row, objects: Sequence[str], template: Template, shown: str | None) -> Row:
+def _row(row: Row, objects: Sequence[str], template: RelationTemplate, shown: str | None) -> Row:
     return {name: row[name] for name in SCHEMAS["live"].names if name in row} | {
         "shown_by": shown,
         "id": f"{row['subject_id']}-{row['relation_id']}",

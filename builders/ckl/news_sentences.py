@@ -16,7 +16,7 @@ import regex
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import check_options, option
-from temporalwiki.builders.ckl.config import Counts, Row
+from temporalwiki.builders.ckl.config import Row, RowCounts
 from temporalwiki.builders.ckl.question_generation import Passage, occurrences
 from temporalwiki.builders.ckl.salient_spans import Find, sentence_starts
 from temporalwiki.builders.ckl.text_model import RULES
@@ -55,7 +55,7 @@ class Drawn(NamedTuple):
     passage: Passage
 
 
-def draw_sentences(rows: Iterable[Row], options: SentenceOptions, find: Find, counts: Counts) -> list[Drawn]:
+def draw_sentences(rows: Iterable[Row], options: SentenceOptions, find: Find, counts: RowCounts) -> list[Drawn]:
     """Return usable sentences, each with one answer, in the order of publishing.
 
     The seed draws ``options.per_page`` of each page, and ``options.sentences`` of these. ``counts`` counts all
@@ -84,7 +84,7 @@ _CUT = regex.compile(
 _LIST = regex.compile(r"[:;•*]|^\p{Lu}+ ?[-–—]| - ")
 
 
-def _of_page(row: Row, options: SentenceOptions, find: Find, counts: Counts) -> Iterator[Drawn]:
+def _of_page(row: Row, options: SentenceOptions, find: Find, counts: RowCounts) -> Iterator[Drawn]:
     """Yield the usable sentences of a page, each with one answer drawn by the seed."""
     text, title, url = (str(row[column] or "") for column in ("text", "title", "url"))
     published: datetime | None = row["published"]

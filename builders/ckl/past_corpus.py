@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl.config import Config, Counts, Row, is_drawn
+from temporalwiki.builders.ckl.config import CklConfig, Row, RowCounts, is_drawn
 from temporalwiki.builders.ckl.corpus_index import corpus_files, read_documents
 
 SMALL_SHARE = 0.1  # of the documents, as in recentnews-small
 
 
-def past_corpus(paths: Sequence[Path], seed: int = 0) -> list[Config]:
+def past_corpus(paths: Sequence[Path], seed: int = 0) -> list[CklConfig]:
     """Return the configs ``wikipedia`` and ``wikipedia-small`` of a corpus, in the formats of ``build_index``.
 
     A document keeps its address or id, even if others have the same: not all ids of a corpus fit into memory. The
@@ -22,9 +22,9 @@ def past_corpus(paths: Sequence[Path], seed: int = 0) -> list[Config]:
     files = corpus_files(paths)
     configs = []
     for name, share in (("wikipedia", 1.0), ("wikipedia-small", SMALL_SHARE)):
-        counts = Counts()
+        counts = RowCounts()
         configs.append(
-            Config(
+            CklConfig(
                 name=name,
                 kind="news",
                 splits={"train": _rows(files, share, seed, counts)},
@@ -39,7 +39,7 @@ def past_corpus(paths: Sequence[Path], seed: int = 0) -> list[Config]:
     return configs
 
 
-def _rows(files: Sequence[Path], share: float, seed: int, counts: Counts) -> Iterator[Row]:
+def _rows(files: Sequence[Path], share: float, seed: int, counts: RowCounts) -> Iterator[Row]:
     for file in files:
         for id, title, text in read_documents(file):
             counts.read += 1

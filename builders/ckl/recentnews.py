@@ -17,7 +17,7 @@ from temporalwiki.base.errors import UsageError
 from temporalwiki.base.files import only_one, whole_folder
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.options import check_options, option
-from temporalwiki.builders.ckl.config import Config, Counts, Row, is_drawn
+from temporalwiki.builders.ckl.config import CklConfig, Row, RowCounts, is_drawn
 from temporalwiki.builders.ckl.near_duplicates import near_duplicates
 from temporalwiki.builders.ckl.news_pages import ARTICLES, Extracted, extract
 from temporalwiki.builders.ckl.schemas import SCHEMAS
@@ -76,7 +76,7 @@ class News:
         return read_rows([self.file], batch=1_000)
 
 
-def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1) -> list[Config]:
+def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 1) -> list[CklConfig]:
     """Return the configs recentnews, recentnews-small, recentnews-small-p1 and recentnews-small-p2.
 
     The articles of the pages are kept in the folder ``work``. Raises InputError for files that cannot be used.
@@ -90,9 +90,9 @@ def recentnews(paths: list[Path], options: NewsOptions, work: Path, jobs: int = 
     }
     configs = []
     for name, text in about.items():
-        counts = Counts()
+        counts = RowCounts()
         configs.append(
-            Config(
+            CklConfig(
                 name=name,
                 kind="news",
                 splits={"train": _chosen(news, name, options, counts)},
@@ -169,7 +169,7 @@ def _unfit(row: Row, options: NewsOptions) -> str | None:
 # Rows
 
 
-def _chosen(news: News, name: str, options: NewsOptions, counts: Counts) -> Iterator[Row]:
+def _chosen(news: News, name: str, options: NewsOptions, counts: RowCounts) -> Iterator[Row]:
     """Yield the rows of one config; its counts include the pages without an article."""
     counts.read = news.pages.read
     counts.dropped.update(news.dropped)

@@ -43,7 +43,7 @@ def unsafe_label(label: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Template:
+class RelationTemplate:
     """The wording of a relation's facts: [X] stands for the subject, [Y] for the object."""
 
     cloze: str
@@ -79,7 +79,7 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 def find_template(
     relation_id: str, label: str, lama: Mapping[str, str] | None = None, language: str = "en"
-) -> Template | None:
+) -> RelationTemplate | None:
     """Return the template of a relation ("P6"), or None if it has no wording.
 
     The template is in English if ``language`` is not one of LANGUAGES. ``lama`` has LAMA's clozes by relation id,
@@ -97,14 +97,14 @@ def find_template(
 
 
 @functools.cache
-def templates(language: str) -> dict[str, Template]:
+def templates(language: str) -> dict[str, RelationTemplate]:
     """Return the templates of a language by relation id; the English ones if it is not one of LANGUAGES."""
     found = {}
     for relation, wording in _file(language).items():
         if relation != _ASKING:
             cloze, question = wording.split(" | ")
             lasting, ends_with_life = (relation in _RELATIONS[name] for name in ("lasting", "ends_with_life"))
-            found[relation] = Template(cloze, question, lasting, ends_with_life)
+            found[relation] = RelationTemplate(cloze, question, lasting, ends_with_life)
     return found
 
 
@@ -139,7 +139,7 @@ _NO_WORDS = re.compile(
 
 
 @functools.lru_cache(10_000)
-def _from_label(relation_id: str, label: str) -> Template | None:
+def _from_label(relation_id: str, label: str) -> RelationTemplate | None:
     """Return a template worded by a relation's label; None if the label is not a plain noun phrase."""
     words = label.split(" ")
     head = _OF.split(label)[0].split(" ")
@@ -152,7 +152,7 @@ def _from_label(relation_id: str, label: str) -> Template | None:
         or _NO_WORDS.search(label)
     ):
         return None
-    return Template(
+    return RelationTemplate(
         f"The {label} of [X] is [Y].",
         f"{'Who' if relation_id in _RELATIONS['people'] else 'What'} is the {label} of [X]?",
         lasting=relation_id not in _RELATIONS["may_change"],

@@ -111,7 +111,7 @@ def test_every_row_is_kept_or_counted(
 ) -> None:
     folder = tmp_path_factory.getbasetemp() / "facts"
     path = write(folder / CHANGED, FACTS, rows)
-    counts, found = archives.Counts(), archives.Member(path)
+    counts, found = archives.RowCounts(), archives.Member(path)
     good = list(dict.fromkeys(row for row in rows if all(text.strip() for text in row)))
     if not good:
         with pytest.raises(InputError, match="no rows to import"):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.archive_members import members, read_csv
 from temporalwiki.builders.archives import CKL_FILES, read_answers, read_clozes, read_facts, recognise
-from temporalwiki.builders.ckl.config import Counts
+from temporalwiki.builders.ckl.config import RowCounts
 
 from fuzz.files import file, folder
 
@@ -61,12 +61,12 @@ def check(data: bytes) -> None:
             assert "/" not in member.name, "a name with a path"
         found, _ = recognise(paths)
         for name in found.keys() & set(_NAMES[2:]):
-            counts, warnings = Counts(), list[str]()
+            counts, warnings = RowCounts(), list[str]()
             _account(len(list(read_facts(found[name], "changed", counts, warnings))), counts, warnings)
         if _NAMES[0] in found:
             answers = found.get(_NAMES[1])
             accepted = read_answers(answers) if answers else {}
-            counts, warnings = Counts(), list[str]()
+            counts, warnings = RowCounts(), list[str]()
             kept = list(read_clozes(found[_NAMES[0]], "updatedlama", accepted, counts, warnings))
             _account(len(kept), counts, warnings)
             assert len({row["id"] for row in kept}) == len(kept), "an id twice"
@@ -78,7 +78,7 @@ def check(data: bytes) -> None:
         _compare(data)
 
 
-def _account(kept: int, counts: Counts, warnings: list[str]) -> None:
+def _account(kept: int, counts: RowCounts, warnings: list[str]) -> None:
     assert counts.kept == kept and counts.read == kept + sum(counts.dropped.values()), "a row is lost"
     assert all("\n" not in warning for warning in warnings)
 

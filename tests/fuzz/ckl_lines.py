@@ -13,7 +13,7 @@ from unittest import mock
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import invariantlama
 from temporalwiki.builders.ckl.candidates import ABOUT, ANNOTATIONS, TASKS
-from temporalwiki.builders.ckl.config import Config, Row
+from temporalwiki.builders.ckl.config import CklConfig, Row
 from temporalwiki.builders.ckl.config import _staged as staged
 from temporalwiki.builders.ckl.decisions import configs_from_decisions
 from temporalwiki.builders.ckl.invariantlama import invariantlama as lama
@@ -104,13 +104,13 @@ def check(data: bytes) -> None:
         assert str(folder()) in str(error) and "\n" not in str(error), f"not one line with the file: {error}"
 
 
-def _kilt(files: Sequence[bytes]) -> list[Config]:
+def _kilt(files: Sequence[bytes]) -> list[CklConfig]:
     for part, data in zip(("train", "dev", "test_without_answers"), [*files, b"", b""], strict=False):
         file(f"lines/nq-{part}-kilt.jsonl", data)
     return kilt(folder() / "lines", "nq")
 
 
-def _trivia(files: Sequence[bytes]) -> list[Config]:
+def _trivia(files: Sequence[bytes]) -> list[CklConfig]:
     ids, questions, *_ = [*files, b"", b""]
     for part in ("train_id", "dev_id", "test_id_without_answers"):
         file(f"lines/triviaqa-{part}-kilt.jsonl", ids)
@@ -119,7 +119,7 @@ def _trivia(files: Sequence[bytes]) -> list[Config]:
     return kilt(folder() / "lines", "triviaqa_support_only")
 
 
-def _lama(files: Sequence[bytes]) -> list[Config]:
+def _lama(files: Sequence[bytes]) -> list[CklConfig]:
     relations, facts, *_ = [*files, b""]
     file("lines/relations.jsonl", relations)
     file("lines/TREx/P19.jsonl", facts)
@@ -133,7 +133,7 @@ def _lama(files: Sequence[bytes]) -> list[Config]:
     return [config]
 
 
-def _decided(files: Sequence[bytes]) -> list[Config]:
+def _decided(files: Sequence[bytes]) -> list[CklConfig]:
     candidates, *exports = files
     review = folder() / "lines"
     file(f"lines/{TASKS}", candidates)
@@ -152,7 +152,7 @@ def _decided(files: Sequence[bytes]) -> list[Config]:
     return configs_from_decisions(review, 1 + zlib.crc32(candidates) % 2)
 
 
-_SOURCES: dict[bytes, Callable[[Sequence[bytes]], list[Config]]] = {
+_SOURCES: dict[bytes, Callable[[Sequence[bytes]], list[CklConfig]]] = {
     b"k": _kilt,
     b"t": _trivia,
     b"l": _lama,
@@ -160,7 +160,7 @@ _SOURCES: dict[bytes, Callable[[Sequence[bytes]], list[Config]]] = {
 }
 
 
-def _account(config: Config) -> None:
+def _account(config: CklConfig) -> None:
     """Check rows and counts with ``staged``, as for a dataset folder."""
     rows: list[Row] = []
     config.splits = {split: _noted(of, rows) for split, of in config.splits.items()}

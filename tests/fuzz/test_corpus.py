@@ -52,9 +52,9 @@ _UNTYPED = make_dataclass("Row", [(of.name, Any) for of in fields(Row)])
 
 # A fault in the code, and the target that must see it in its corpus.
 PLANTED: dict[str, tuple[str, Any]] = {
-    "archives": ("builders.ckl.config.Counts.drop", lambda _self, _reason, _number=1: None),
+    "archives": ("builders.ckl.config.RowCounts.drop", lambda _self, _reason, _number=1: None),
     "cards": ("model_cards.dataset.loadable", lambda _configs: {}),
-    "ckl_lines": ("builders.ckl.kilt.Counts.drop", lambda _self, _reason: None),
+    "ckl_lines": ("builders.ckl.kilt.RowCounts.drop", lambda _self, _reason: None),
     "compressed": ("builders.streams._decodes", lambda *_: True),
     "experiment": ("eval_harness.experiment.recipe._checked", lambda value, _kind, _where: value),
     "model_card": ("model_cards.model._tests", lambda _result: []),

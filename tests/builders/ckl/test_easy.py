@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.ckl.config import Config, write
+from temporalwiki.builders.ckl.config import CklConfig, write
 from temporalwiki.builders.ckl.easy import EasyOptions, easy
 from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news, recentnews
 from temporalwiki.builders.ckl.text_model import READER, WRITER, OpenModel
@@ -36,7 +36,7 @@ def page(text: str, url: str = "https://example.org/a", published: datetime | No
 
 def both(
     *pages: dict[str, Any], open_model: OpenModel | None = None, **options: Any
-) -> tuple[Config, Config, list[Any], list[Any]]:
+) -> tuple[CklConfig, CklConfig, list[Any], list[Any]]:
     if open_model is None:
         model = faithful()
         open_model = lambda name: model  # noqa: E731
@@ -44,7 +44,7 @@ def both(
     return clozes, questions, list(clozes.splits["test"]), list(questions.splits["test"])
 
 
-def accounted(config: Config, rows: list[Any]) -> bool:
+def accounted(config: CklConfig, rows: list[Any]) -> bool:
     counts = config.counts
     return counts.kept == len(rows) and counts.read == counts.kept + sum(counts.dropped.values())
 

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl.config import Config, write
+from temporalwiki.builders.ckl.config import CklConfig, write
 from temporalwiki.builders.ckl.invariantlama import (
     PAPER_ROWS,
     RELATIONS,
@@ -82,7 +82,7 @@ def fact(subject: str | None, object: str | None, **fields: Any) -> dict[str, An
     return {"sub_label": subject, "obj_label": object, **fields}
 
 
-def read(config: Config) -> list[dict[str, Any]]:
+def read(config: CklConfig) -> list[dict[str, Any]]:
     assert list(config.splits) == ["test"]
     return [dict(row) for row in config.splits["test"]]
 

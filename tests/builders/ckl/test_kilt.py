@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl import kilt as module
-from temporalwiki.builders.ckl.config import Config, write
+from temporalwiki.builders.ckl.config import CklConfig, write
 from temporalwiki.builders.ckl.kilt import NAMES, kilt
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.model_cards.folder_card import folder_card
@@ -48,7 +48,7 @@ def trivia(folder: Path, ids: Sequence[str], questions: Mapping[str, str]) -> Pa
     return folder
 
 
-def read(config: Config) -> dict[str, list[dict[str, Any]]]:
+def read(config: CklConfig) -> dict[str, list[dict[str, Any]]]:
     return {split: [dict(row) for row in rows] for split, rows in config.splits.items()}
 
 

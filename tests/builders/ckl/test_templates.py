@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.templates import (
     LANGUAGES,
-    Template,
+    RelationTemplate,
     asking,
     fill,
     find_template,
@@ -27,7 +27,7 @@ HOSTILE = ["[Y]", "[X]", "[X] of [Y]", r"\1 \g<0>", "{0} %s", "a\nb", '"=cmd()|'
 
 @pytest.mark.parametrize("subject", HOSTILE)
 def test_a_subject_is_put_in_as_it_is(subject: str) -> None:
-    how = Template("The mayor of [X] is [Y].", "Who is the mayor of [X]?")
+    how = RelationTemplate("The mayor of [X] is [Y].", "Who is the mayor of [X]?")
     assert how.statement(subject) == "The mayor of " + subject + " is <extra_id_0>."
     assert how.ask(subject) == "Who is the mayor of " + subject + "?"
 
@@ -91,7 +91,7 @@ OTHERS = re.split(
 def test_a_relation_that_is_not_known_is_worded_after_its_label_if_that_reads_right(label: str) -> None:
     how = find_template("P987654", label)
     # unknown whether it can change: a new value is not an update
-    expected = Template(f"The {label} of [X] is [Y].", f"What is the {label} of [X]?", lasting=True)
+    expected = RelationTemplate(f"The {label} of [X] is [Y].", f"What is the {label} of [X]?", lasting=True)
     assert how == (expected if label in FITTING else None)
 
 
