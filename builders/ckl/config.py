@@ -120,7 +120,7 @@ def _check_replaceable(config: CklConfig, out: Path) -> None:
 
 
 def _staged(config: CklConfig, staged: Path) -> CklManifest:
-    splits, warnings = {}, [*config.warnings]
+    splits, warnings = {}, list[str]()
     for split, rows in config.splits.items():
         with Progress(f"{config.name} {split}", None, "row") as progress:
             splits[split] = asdict(write_split(staged, config.name, split, progress.each(rows), SCHEMAS[config.kind]))
@@ -144,7 +144,7 @@ def _staged(config: CklConfig, staged: Path) -> CklManifest:
         "inputs": described(config.inputs),
         "options": config.options,
         "counts": counts.as_json() | counts.more,
-        "warnings": warnings,
+        "warnings": [*config.warnings, *warnings],  # those that reading the rows found, too
         "configs": {config.name: {"short_name": config.short_name, "splits": splits}},
     }
     return checked_as(CklManifest, content, config.name)

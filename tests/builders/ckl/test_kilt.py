@@ -188,7 +188,7 @@ def test_kilt_as_it_was_published(name: str, shared_data: Path, tmp_path: Path) 
     released = json.loads((folder / "dataset_infos.json").read_text("utf-8"))[name]["splits"]
     splits = manifest.content["configs"][f"kilt-{name}"]["splits"]
     assert splits.keys() == released.keys()
-    assert config.warnings == [
+    assert manifest.warnings == [
         f"{name}-{part}-kilt.jsonl has 5 rows; KILT released {released[split]['num_examples']:,}"
         for split, part in (("train", "train"), ("validation", "dev"), ("test", "test_without_answers"))
         if split in released
