@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import functools
 import importlib.metadata
 import math
 import re
 import shutil
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,13 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.base.json_files import FINGERPRINT, write_json
 from temporalwiki.base.terminal import say
-from temporalwiki.builders import checksums, dataset_folder, extracts
+from temporalwiki.builders import checksums, dataset_folder
+from temporalwiki.builders.extracts import sizes
 from temporalwiki.builders.finish import Finished, finish
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, checked_as, read_intervals
 from temporalwiki.builders.measurement import measured
-from temporalwiki.builders.snapshot import Dump
+from temporalwiki.builders.snapshot import Dump, Interval
 from temporalwiki.builders.sources import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, find_sources
 from temporalwiki.builders.stages import Report, remove, run_stage, total
 from temporalwiki.builders.wikidata import align, cues, entity_types, labels, revision_index, unchanged_items
@@ -38,10 +39,10 @@ from temporalwiki.builders.wikipedia.xml_dump import read_header
 
 __all__ = ["UNCHANGED_PAGES", "BuildOptions", "Sources", "WorkFolder", "build", "check_folders", "find_sources"]
 
-
 OLDEST_WIKIDATA = 45  # days between a Wikidata dump and its snapshot, beyond which a build warns
 _LIBRARIES = ("pyarrow", "duckdb", "sentencex", "rapidfuzz", "datatrove")  # the manifest has their versions
 DROPPED_TEMPLATES = 50  # the manifest names this many
+_SIDES = ("prev", "recent")
 OLDEST_TEXT = 90  # days between the newest revision of a snapshot and its date, beyond which a build is refused
 
 
@@ -77,44 +78,42 @@ def build(
     with only_one(work, "build"), only_one(out, "build"):
         dataset_folder.finish_install(out)
         dataset_folder.warn_of_damage(out, sources.interval.name)
-        return _Build(sources, out, work, options, machine, card, accept_dates, remarks).run()
+        return _Build(sources, out, work, options, machine, card, accept_dates, list(remarks)).run()
 
 
-@dataclass(frozen=True)
-class _Extracts:
-    """The folders of the extracts, and the table that maps pages to items."""
-
-    prev: Path
-    recent: Path
-    wikidata_prev: Path
-    wikidata_recent: Path
-    page_items: Path | None
-
-
+@dataclass
 class _Build:
-    """One build: ``run`` has its stages in order, and below it each stage has a method."""
+    """One build: ``run`` has its six stages in order, and below it each stage has a method."""
 
-    def __init__(
-        self,
-        sources: Sources,
-        out: Path,
-        work: Path,
-        options: BuildOptions,
-        machine: Machine,
-        card: dataset_folder.Card | None,
-        accept_dates: bool,
-        remarks: Sequence[str],
-    ) -> None:
-        self.accept_dates = accept_dates
-        self.sources, self.out, self.work = sources, out, work
-        self.options, self.machine, self.card = options, machine, card
-        self.interval = sources.interval
-        self.reports: dict[str, list[Report]] = {}  # by stage
-        self.costs: dict[str, dict[str, Any]] = {}  # by stage, for the manifest
-        self.warnings = list(remarks)
-        self.hashed: dict[str, checksums.ChecksumTask] = {}  # the state of each input when its checksum was computed
+    sources: Sources
+    out: Path
+    work: Path
+    options: BuildOptions
+    machine: Machine
+    card: dataset_folder.Card | None
+    accept_dates: bool
+    warnings: list[str]
+    reports: dict[str, list[Report]] = field(default_factory=dict)  # by stage
+    costs: dict[str, dict[str, Any]] = field(default_factory=dict)  # by stage, for the manifest
+    hashed: dict[str, checksums.ChecksumTask] = field(default_factory=dict)  # each input's state when it was hashed
+    extracts: dict[str, Path] = field(default_factory=dict)  # folders, by wiki and side
 
     def run(self) -> BuiltManifest:
+        self._warn_of_old_facts()
+        self.folders = WorkFolder(self.work, self.sources, self.options, self._checksums())
+        self._extract()
+        folder = self._interval_folder()
+        pages = self._diff_pages(folder / "wiki-diff")
+        self._diff_facts(folder / "wikidata-labels", folder / "wikidata-diff")
+        self._align(pages, folder / "wikidata-diff", folder / "align")
+        return self._finish(folder)
+
+    @property
+    def interval(self) -> Interval:
+        return self.sources.interval
+
+    def _warn_of_old_facts(self) -> None:
+        """Warn if the Wikidata dumps are of another time than the text."""
         later = self.sources.wikidata_recent.date
         if later > self.interval.recent:
             self._warn(f"Wikidata is of {later}, after the text of {self.interval.recent}: facts may be ahead of it")
@@ -122,15 +121,8 @@ class _Build:
             (self.interval.prev, self.sources.wikidata_prev.date),
             (self.interval.recent, self.sources.wikidata_recent.date),
         ):
-            if (days := (_day(text) - _day(items)).days) > OLDEST_WIKIDATA:
+            if (days := (date.fromisoformat(text) - date.fromisoformat(items)).days) > OLDEST_WIKIDATA:
                 self._warn(f"Wikidata is of {items}, {days} days before the text of {text}: facts may be out of date")
-        self.folders = WorkFolder(self.work, self.sources, self.options, self._checksums())
-        extracts = self._extract()
-        folder = self._interval_folder()
-        pages = self._diff_pages(extracts, folder / "wiki-diff")
-        self._diff_facts(extracts, folder / "wikidata-labels", folder / "wikidata-diff")
-        self._align(pages, extracts, folder / "wikidata-diff", folder / "align")
-        return self._finish(folder)
 
     # Stage 1: checksums of the dumps
 
@@ -162,70 +154,55 @@ class _Build:
 
     # Stage 2: the pages, items and facts of each dump
 
-    def _extract(self) -> _Extracts:
-        sources = self.sources
-        prev = self._extract_wikipedia("wiki-extract prev", sources.prev)
-        recent = self._extract_wikipedia("wiki-extract recent", sources.recent)
-        if not self.accept_dates:
-            self._check_dates()
-        wikidata_prev = self._extract_wikidata("wikidata-extract prev", sources.wikidata_prev)
-        wikidata_recent = self._extract_wikidata("wikidata-extract recent", sources.wikidata_recent, wikidata_prev)
-        if not self.accept_dates:
-            self._check_wikidata_dates()
-        if not any(
-            self._extracted(f"wikidata-extract {side}", "entities")["properties"] for side in ("prev", "recent")
-        ):
+    def _extract(self) -> None:
+        sources, wiki = self.sources, self.interval.wiki
+        self._extract_wikipedia("wiki-extract prev", sources.prev)
+        self._extract_wikipedia("wiki-extract recent", sources.recent)
+        self._check_dates(wiki, "wiki-extract", (self.interval.prev, self.interval.recent), fit=True)
+        self._extract_wikidata("wikidata-extract prev", sources.wikidata_prev)
+        previous = self.extracts["wikidata-extract prev"]
+        self._extract_wikidata("wikidata-extract recent", sources.wikidata_recent, previous)
+        dates = sources.wikidata_prev.date, sources.wikidata_recent.date
+        self._check_dates("wikidata", "wikidata-extract", dates, fit=False)
+        if not any(self._extracted(f"wikidata-extract {side}", "entities")["properties"] for side in _SIDES):
             self._warn(
                 "no properties in the Wikidata dumps: relations get their names and cue words from a built-in table "
                 f"of {len(cues.labels())} properties"
             )
-        return _Extracts(prev, recent, wikidata_prev, wikidata_recent, self._page_items())
+        if (table := sources.page_props) is not None:
+            folder = self.extracts["page-props"] = self.folders.page_items(table)
+            self._stage("page-props", self._checked(page_props.run), [str(table)], folder, [table.stat().st_size])
 
-    def _extract_wikipedia(self, name: str, dump: Dump) -> Path:
-        """Extract a Wikipedia dump and return the folder."""
-        folder = self.folders.articles(dump)
+    def _extract_wikipedia(self, name: str, dump: Dump) -> None:
+        folder = self.extracts[name] = self.folders.articles(dump)
         tasks = wiki_extract.plan(dump, self.interval.wiki, self.options.allow_truncated)
         self._read_dump(name, wiki_extract.run, tasks, folder)
-        if problem := wiki_extract.check(dump, self.reports[name], self.options.allow_truncated):
-            self._warn(f"{name}: {problem}")
-        return folder
+        self._warn_of(name, wiki_extract.check(dump, self.reports[name], self.options.allow_truncated))
 
-    def _check_dates(self) -> None:
-        """Raise InputError if the newest revision of a snapshot does not fit its date."""
-        newest = {date: self._newest(f"wiki-extract {side}") for side, date in self._sides()}
-        for date, found in newest.items():
-            days = (_day(date) - datetime.date.fromisoformat(found[:10])).days if found else 0
+    def _check_dates(self, wiki: str, stage: str, dates: tuple[str, str], fit: bool) -> None:
+        """Raise InputError if the newest revisions are in another order than the dumps, or do not ``fit`` the dates.
+
+        Not all dumps have the times of revisions.
+        """
+        if self.accept_dates:
+            return
+        newest = [max(filter(None, (of["newest"] for of in self.reports[f"{stage} {s}"])), default="") for s in _SIDES]
+        for day, found in zip(dates, newest, strict=True):
+            days = (date.fromisoformat(day) - date.fromisoformat(found[:10])).days if found and fit else 0
             if abs(days) > OLDEST_TEXT:
                 raise InputError(
-                    f"{self.interval.wiki} of {date}: its newest revision is of {found}, {abs(days)} days "
+                    f"{wiki} of {day}: its newest revision is of {found}, {abs(days)} days "
                     f"{'before' if days > 0 else 'after'}: is this another dump? If not, use --accept-dates"
                 )
-        self._check_order(self.interval.wiki, list(newest.items()))
-
-    def _check_wikidata_dates(self) -> None:
-        """Raise InputError if the later Wikidata dump has no revision as new as the earlier one's newest."""
-        dates = self.sources.wikidata_prev.date, self.sources.wikidata_recent.date
-        newest = [self._newest(f"wikidata-extract {side}") for side, _ in self._sides()]
-        self._check_order("wikidata", list(zip(dates, newest, strict=True)))
-
-    def _sides(self) -> tuple[tuple[str, str], tuple[str, str]]:
-        return ("prev", self.interval.prev), ("recent", self.interval.recent)
-
-    def _newest(self, stage: str) -> str | None:
-        """Return the time of the newest revision that a stage has read, or None: not all dumps have it."""
-        return max((report["newest"] for report in self.reports[stage] if report.get("newest")), default=None)
-
-    def _check_order(self, wiki: str, newest: list[tuple[str, str | None]]) -> None:
-        (prev, of_prev), (recent, of_recent) = newest
-        if of_prev and of_recent and of_recent < of_prev:
+        if all(newest) and newest[1] < newest[0]:
             raise InputError(
-                f"{wiki} of {recent}: its newest revision is of {of_recent}, but {prev} has {of_prev}: are the dumps "
-                "swapped? If not, use --accept-dates"
+                f"{wiki} of {dates[1]}: its newest revision is of {newest[1]}, but {dates[0]} has {newest[0]}: are "
+                "the dumps swapped? If not, use --accept-dates"
             )
 
-    def _extract_wikidata(self, name: str, dump: Dump, previous: Path | None = None) -> Path:
-        """Extract a Wikidata dump and return the folder. Items of ``previous`` in the same revision are not parsed."""
-        folder, copy = self.folders.facts(dump), _copy(name)
+    def _extract_wikidata(self, name: str, dump: Dump, previous: Path | None = None) -> None:
+        """Extract a Wikidata dump. Items that ``previous`` has in the same revision are not parsed but copied."""
+        folder = self.extracts[name] = self.folders.facts(dump)
         tasks = wikidata_extract.plan(dump, self.interval.wiki, self.interval.language, self.options.allow_truncated)
         if (lost := unchanged_items.lost(folder)) is not None:
             say(f"{name}: {lost} is missing or has changed; the dump is read again")
@@ -233,14 +210,12 @@ class _Build:
         finished, indexed = unchanged_items.finished(folder), self._indexed(previous)
         base = indexed if finished is None else finished.base
         self._read_dump(name, wikidata_extract.run, [replace(task, base=base) for task in tasks], folder)
-        if problem := wikidata_extract.check(dump.files[0], self.reports[name], self.options.allow_truncated):
-            self._warn(f"{name}: {problem}")
+        self._warn_of(name, wikidata_extract.check(dump.files[0], self.reports[name], self.options.allow_truncated))
         if base is not None:
             items = total(self.reports[name], "unchanged")["items"]
-            self._stage(copy, unchanged_items.run, unchanged_items.plan(items, base), folder / COPIED)
+            self._stage(_copy(name), unchanged_items.run, unchanged_items.plan(items, base), folder / COPIED)
         if finished is None:
             unchanged_items.finish(folder, base)
-        return folder
 
     def _indexed(self, extract: Path | None) -> str | None:
         """Index the revisions of the earlier extract and return its name. Return None if it has no revisions."""
@@ -250,20 +225,11 @@ class _Build:
         self._stage("wikidata-index", revision_index.run, [items], extract / revision_index.FOLDER)
         return extract.name if total(self.reports["wikidata-index"], "items")["indexed"] else None
 
-    def _page_items(self) -> Path | None:
-        """Extract the table of page properties, if there is one, and return the file with its items."""
-        table = self.sources.page_props
-        if table is None:
-            return None
-        folder = self.folders.page_items(table)
-        self._stage("page-props", self._checked(page_props.run), [str(table)], folder, [table.stat().st_size])
-        return folder / "page_items.parquet"
-
     def _read_dump(self, name: str, run: Any, tasks: list[Any], folder: Path) -> None:
         """Run the tasks of an extract. Its plan has no paths: the folder's name depends on the files' content."""
         plan = [replace(task, file=Path(task.file).name) for task in tasks]
         tasks = [replace(task, listed=checksums.is_listed(Path(task.file))) for task in tasks]
-        self._stage(name, self._checked(run), tasks, folder, extracts.sizes(tasks), plan)
+        self._stage(name, self._checked(run), tasks, folder, sizes(tasks), plan)
 
     def _checked(self, run: Any) -> Any:
         """Return ``run`` with a check that its input file did not change since it was hashed."""
@@ -284,35 +250,35 @@ class _Build:
                 remove(other)
         return folder
 
-    def _diff_pages(self, extracts: _Extracts, folder: Path) -> list[wiki_diff.DiffTask]:
+    def _diff_pages(self, folder: Path) -> list[wiki_diff.DiffTask]:
         """Run stage wiki-diff and return its tasks, whose page ranges stage align uses as well."""
         first = self.sources.recent.files[0]
         namespaces = read_header(first).namespaces
         checksums.check_unchanged(first, self.hashed[str(first)])
         language, whole = self.interval.language, "wikipedia" in self.options.include
         seed, compare = self.options.seed, self.options.compare
-        tasks = wiki_diff.plan(
-            extracts.prev, extracts.recent, language, namespaces, seed, UNCHANGED_PAGES, whole, compare
-        )
+        prev, recent = (self.extracts[f"wiki-extract {side}"] for side in _SIDES)
+        tasks = wiki_diff.plan(prev, recent, language, namespaces, seed, UNCHANGED_PAGES, whole, compare)
         self._stage("wiki-diff", wiki_diff.run, tasks, folder)
-        for side, extract in (("prev", extracts.prev), ("recent", extracts.recent)):
+        for side in _SIDES:
             articles = self._extracted(f"wiki-extract {side}", "pages")["articles"]
             found = total(self.reports["wiki-diff"], "found")[side]
             if found != articles:
                 remove(folder)
+                extract = self.extracts[f"wiki-extract {side}"]
                 raise InputError(f"{extract}: {found} of {articles} articles found; delete it and build again")
         return tasks
 
-    def _diff_facts(self, extracts: _Extracts, known: Path, folder: Path) -> None:
-        facts = self._extracted("wikidata-extract recent", "statements").get("facts", 0)
+    def _diff_facts(self, known: Path, folder: Path) -> None:
+        page_items = self.extracts.get("page-props")
         tasks = wikidata_diff.plan(
-            facts,
-            prev=str(extracts.wikidata_prev),
-            recent=str(extracts.wikidata_recent),
+            self._extracted("wikidata-extract recent", "statements").get("facts", 0),
+            prev=str(self.extracts["wikidata-extract prev"]),
+            recent=str(self.extracts["wikidata-extract recent"]),
             labels=str(known),
-            prev_articles=str(extracts.prev),
-            recent_articles=str(extracts.recent),
-            page_items=str(extracts.page_items) if extracts.page_items else None,
+            prev_articles=str(self.extracts["wiki-extract prev"]),
+            recent_articles=str(self.extracts["wiki-extract recent"]),
+            page_items=str(page_items / page_props.FILE) if page_items else None,
             prev_date=int(self.sources.wikidata_prev.date),
             recent_date=int(self.sources.wikidata_recent.date),
             prev_text=int(self.interval.prev),
@@ -324,42 +290,19 @@ class _Build:
         categorise = functools.partial(wikidata_diff.run, memory=self.machine.memory_of_a_task)
         self._stage("wikidata-diff", categorise, tasks, folder)
 
-    def _align(self, pages: list[wiki_diff.DiffTask], extracts: _Extracts, candidates: Path, folder: Path) -> None:
-        tasks = [
-            align.AlignTask(
-                task.index,
-                str(candidates),
-                str(folder.parent / "wiki-diff"),
-                str(extracts.prev),
-                str(extracts.recent),
-                (str(extracts.wikidata_recent), str(extracts.wikidata_prev)),
-                task.first,
-                task.end,
-                task.language,
-                task.namespaces,
-            )
-            for task in pages
-        ]
-        self._stage("align", align.run, tasks, folder)
+    def _align(self, pages: list[wiki_diff.DiffTask], candidates: Path, folder: Path) -> None:
+        wikidata = tuple(str(self.extracts[f"wikidata-extract {side}"]) for side in reversed(_SIDES))
+        self._stage("align", align.run, align.plan(pages, candidates, folder.parent / "wiki-diff", wikidata), folder)
 
     # Stage 6: the configs and the manifest, moved into the dataset folder
 
     def _finish(self, folder: Path) -> BuiltManifest:
         staged = folder / "finish"
         shutil.rmtree(staged, ignore_errors=True)
-        clock = _Clock()
-        with measured() as cost:
-            finished = finish(
-                staged,
-                self.interval,
-                self.options.include,
-                folder / "wiki-diff",
-                folder / "align",
-                self.options.seed,
-                self.options.caps,
-            )
+        texts, facts, seed = folder / "wiki-diff", folder / "align", self.options.seed
+        with self._timed("finish"):
+            finished = finish(staged, self.interval, self.options.include, texts, facts, seed, self.options.caps)
             types = entity_types.count(finished.kept, folder / "wikidata-labels")
-        self.costs["finish"] = clock.cost([cost])
         for name, config in finished.configs.items():
             for split, written in config["splits"].items():
                 if written["num_examples"] == 0:
@@ -367,17 +310,22 @@ class _Build:
         if few := _left_by_caps(finished):
             caps = ",".join(map(str, self.options.caps or ()))
             self._warn(f"the caps of {caps} leave {few}; --caps none keeps all, or give larger shares")
-        manifest = self._manifest(finished, types)
-        clock = _Clock()
-        with measured() as cost:
-            dataset_folder.install(staged, manifest, self.out, self.card)
-        self.costs["install"] = clock.cost([cost])
+        with self._timed("install"):
+            dataset_folder.install(staged, self._manifest(finished, types), self.out, self.card)
         # write the manifest again with the time that installing took; it is complete without that
         manifest = self._manifest(finished, types)
         with contextlib.suppress(InputError):
             write_json(self.out / manifest.path, manifest.content)
         self._say_short_name()
         return manifest
+
+    @contextlib.contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        """Measure the block as a stage with one task."""
+        clock = _Clock()
+        with measured() as cost:
+            yield
+        self.costs[name] = clock.cost([cost])
 
     def _say_short_name(self) -> None:
         """Say which interval has the short name, if another one in the folder would have the same."""
@@ -460,18 +408,16 @@ class _Build:
     # What all stages use
 
     def _stage(
-        self,
-        name: str,
-        run: Any,
-        tasks: list[Any],
-        folder: Path,
-        sizes: list[int] | None = None,
-        plan: list[Any] | None = None,
+        self, name: str, run: Any, tasks: list[Any], folder: Path, of_tasks: list[int] | None = None, plan: Any = None
     ) -> None:
-        """Run a stage and keep its reports and its cost; ``sizes`` are the bytes of a dump that each task reads."""
+        """Run a stage and keep its reports and its cost; ``of_tasks`` are the bytes of a dump that each task reads."""
         clock = _Clock()
-        self.reports[name] = run_stage(name, run, tasks, folder, self.machine, sizes, plan)
-        self.costs[name] = clock.cost([report["run"] for report in self.reports[name]], sizes)
+        self.reports[name] = run_stage(name, run, tasks, folder, self.machine, of_tasks, plan)
+        self.costs[name] = clock.cost([report["run"] for report in self.reports[name]], of_tasks)
+
+    def _warn_of(self, name: str, problem: str | None) -> None:
+        if problem is not None:
+            self._warn(f"{name}: {problem}")
 
     def _warn(self, text: str) -> None:
         self.warnings.append(text)
@@ -484,10 +430,6 @@ def _run_checked(task: Any, folder: Path, *, run: Any, hashed: Mapping[str, chec
     file = task if isinstance(task, str) else task.file
     checksums.check_unchanged(Path(file), hashed[file])
     return report
-
-
-def _day(date: str) -> datetime.date:
-    return datetime.date.fromisoformat(date)
 
 
 def _left_by_caps(finished: Finished) -> str:

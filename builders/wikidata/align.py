@@ -38,7 +38,7 @@ from temporalwiki.builders.wikidata.support import (
 from temporalwiki.builders.wikidata.tables import properties
 from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
-from temporalwiki.builders.wikipedia.sentence_diff import Articles
+from temporalwiki.builders.wikipedia.sentence_diff import Articles, DiffTask
 
 VERSION = 6
 MAX_OBJECT_WORDS = 5
@@ -68,11 +68,22 @@ class AlignTask:
     diffs: str  # the folder of stage wiki-diff
     prev: str  # the extracts of the Wikipedia dumps
     recent: str
-    wikidata: tuple[str, str]  # the extracts of the Wikidata dumps, the later one first
+    wikidata: tuple[str, ...]  # the extracts of the Wikidata dumps, the later one first
     first: int
     end: int
     language: str
     namespaces: tuple[tuple[str, int], ...]
+
+
+def plan(pages: Sequence[DiffTask], candidates: Path, diffs: Path, wikidata: tuple[str, ...]) -> list[AlignTask]:
+    """Return a task for the page range of each task of stage wiki-diff."""
+    return [
+        AlignTask(
+            *(of.index, str(candidates), str(diffs), of.prev, of.recent, wikidata),
+            *(of.first, of.end, of.language, of.namespaces),
+        )
+        for of in pages
+    ]
 
 
 def says(sentence: str, label: str) -> bool:

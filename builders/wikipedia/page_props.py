@@ -13,6 +13,7 @@ from temporalwiki.builders.stages import Report
 from temporalwiki.builders.streams import pieces
 
 VERSION = 1
+FILE = "page_items.parquet"
 PAGE_ITEMS = pa.schema({"page_id": pa.int64(), "item": pa.int64()})
 
 # Quotes inside SQL strings are escaped (\'), so this matches whole values only.
@@ -22,13 +23,13 @@ _END = re.compile(rb"(?:\A|\n)-- Dump completed[^\n]{0,100}\s*\Z")  # on its own
 
 
 def run(task: str, folder: Path) -> Report:
-    """Read the SQL file ``task`` and write ``page_items.parquet``.
+    """Read the SQL file ``task`` and write FILE.
 
     Raises InputError if the file was cut off or is a dump of another table.
     """
     path = Path(task)
     rest, last, found, dump_of_table = b"", b"", 0, False
-    with ParquetWriter(folder / "page_items.parquet", PAGE_ITEMS) as out:
+    with ParquetWriter(folder / FILE, PAGE_ITEMS) as out:
         for piece in pieces(path):
             text = rest + piece.data
             dump_of_table = dump_of_table or b"`page_props`" in text
