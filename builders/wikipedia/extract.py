@@ -26,7 +26,7 @@ from temporalwiki.builders.streams import split
 from temporalwiki.builders.wikipedia.titles import TitleWriter
 from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, read_header, read_pages
 
-VERSION = 7  # a new version makes the extracts of earlier builds stale
+VERSION = 8  # a new version makes the extracts of earlier builds stale
 RANGE = 64 << 20  # compressed bytes a task, if the file can be cut
 
 ARTICLES = pa.schema(
@@ -95,7 +95,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
             if namespace != 0:
                 kinds["other_namespaces"] += 1
                 continue
-            title_hash = titles.add(title)
+            titles.add(title, page_id, not redirect and escaped is not None)
             if redirect:
                 kinds["redirects"] += 1
             elif escaped is None:
@@ -106,7 +106,6 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 packed, size = pack(escaped), len(escaped)
                 row = page_id, revision_id, parent_id, sha1, timestamp, title, size, packed
                 articles.write(row, size=len(packed))
-                titles.add_article(title_hash, page_id)
     if kinds["articles"] == 0 and counts.dropped.get("no_text", 0) > 0:
         raise InputError(f"{path}: no article in it holds text: is it a stub dump? Take pages-articles-multistream")
     if not in_order:

@@ -1,8 +1,7 @@
-"""Tables for looking up titles and page ids of a Wikipedia extract without reading the extract.
+"""Files for looking up titles and page ids of a Wikipedia extract without reading the extract.
 
-Every task of stage wiki-extract writes three tables of 64-bit integers, in files of sorted columns:
-``titles`` has the hashes of all titles in namespace 0, ``article_titles`` the hashes of the articles' titles with
-their page ids, and ``article_ids`` only these page ids.
+Every task of stage wiki-extract writes three columns of 64-bit integers, a row for each page in namespace 0: the two
+halves of its title's hash, and its key, the page id times two, plus one if it is an article. The keys ascend.
 """
 
 from __future__ import annotations
@@ -22,9 +21,8 @@ from temporalwiki.base.files import whole_file
 HASH = pa.binary(16)  # the type of a column with values of title_hash
 
 _Integers = npt.NDArray[np.int64]
-_Hashes = npt.NDArray[np.uint64]
+_Columns = npt.NDArray[np.uint64]
 
-_TABLES = {"titles": 1, "article_titles": 3, "article_ids": 1}  # with their numbers of columns
 _ROWS = 1 << 20  # rows of a file, which are held in memory until it is written
 _NUMBER = "<u8"
 _PREFIX_BITS = 20  # most titles that are not wanted differ from all wanted ones in these bits of their hash
@@ -32,55 +30,41 @@ _REST = np.uint64(64 - _PREFIX_BITS)
 
 
 class TitleWriter:
-    """Writes the tables of one task."""
+    """Writes the files of one task."""
 
     def __init__(self, folder: Path, task: int) -> None:
         self._folder, self._task = folder, task
-        self._rows = {table: bytearray() for table in _TABLES}
-        self._files = dict.fromkeys(_TABLES, 0)
+        self._rows = bytearray()
         self.wrote: list[Path] = []
 
     def __enter__(self) -> Self:
         return self
 
-    def add(self, title: str) -> bytes:
-        """Add the title of a page in namespace 0, and return its hash for ``add_article``."""
-        found = title_hash(title)
-        self._add("titles", found[:8])
-        return found
+    def add(self, title: str, page_id: int, is_article: bool) -> None:
+        """Add a page in namespace 0."""
+        row = title_hash(title) + (page_id << 1 | is_article).to_bytes(8, "little")
+        self._rows += row
+        if len(self._rows) == _ROWS * len(row):
+            self._write()
 
-    def add_article(self, title_hash: bytes, page_id: int) -> None:
-        """Add an article."""
-        number = page_id.to_bytes(8, "little")
-        self._add("article_titles", title_hash + number)
-        self._add("article_ids", number)
-
-    def _add(self, table: str, row: bytes) -> None:
-        rows = self._rows[table]
-        rows += row
-        if len(rows) == _ROWS * len(row):
-            self._write(table)
-
-    def _write(self, table: str) -> None:
-        rows = np.frombuffer(self._rows[table], _NUMBER).reshape(-1, _TABLES[table])
-        path = self._folder / f"{table}-{self._task:05d}-{self._files[table]:03d}.npy"
+    def _write(self) -> None:
+        rows = np.frombuffer(self._rows, _NUMBER).reshape(-1, 3)
+        path = self._folder / f"titles-{self._task:05d}-{len(self.wrote):03d}.npy"
         with whole_file(path) as part, part.open("wb") as out:
-            ascending = rows[np.argsort(rows[:, 0], kind="stable")]
+            ascending = rows[np.argsort(rows[:, 2], kind="stable")]
             np.save(out, np.ascontiguousarray(ascending.T), allow_pickle=False)
-        self._rows[table], self._files[table] = bytearray(), self._files[table] + 1
+        self._rows = bytearray()
         self.wrote.append(path)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        for table, rows in self._rows.items():
-            if kind is None and rows:
-                self._write(table)
+        if kind is None and self._rows:
+            self._write()
 
 
 def titles_among(folder: Path, titles: Sequence[str]) -> set[str]:
     """Return the ``titles`` that a page in namespace 0 of an extract has, which may be a redirect."""
-    hashes, order = _sorted(b"".join(map(title_hash, titles)))
-    found = [order[_equal(hashes[0], known[0])[0]] for known in _files(folder, "titles", len(titles))]
-    return {titles[at] for in_file in found for at in in_file.tolist()}
+    positions, _ = _titled(folder, b"".join(map(title_hash, titles)), np.uint64(0))
+    return {titles[at] for at in positions.tolist()}
 
 
 def articles_titled(folder: Path, hashed: pa.FixedSizeBinaryArray) -> tuple[_Integers, _Integers]:
@@ -90,40 +74,20 @@ def articles_titled(folder: Path, hashed: pa.FixedSizeBinaryArray) -> tuple[_Int
     returned.
     """
     length = HASH.byte_width
-    hashes, order = _sorted(hashed.buffers()[1][hashed.offset * length : (hashed.offset + len(hashed)) * length])
-    has_prefix = np.zeros(1 << _PREFIX_BITS, bool)
-    has_prefix[hashes[0] >> _REST] = True
-    positions, page_ids = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-    for known in _files(folder, "article_titles", len(hashed)):
-        candidates = np.flatnonzero(has_prefix[known[0] >> _REST])
-        wanted, at = _equal(hashes[0], known[0][candidates])
-        at = candidates[at]
-        same = hashes[1][wanted] == known[1][at]
-        positions.append(order[wanted[same]])
-        page_ids.append(known[2][at[same]].astype(np.int64))
-    return np.concatenate(positions), np.concatenate(page_ids)
+    whole = hashed.buffers()[1][hashed.offset * length : (hashed.offset + len(hashed)) * length]
+    positions, keys = _titled(folder, whole, np.uint64(1))
+    return positions, (keys >> 1).astype(np.int64)
 
 
 def are_articles(folder: Path, page_ids: _Integers) -> npt.NDArray[np.bool_]:
     """Return for each page id whether an article of an extract has it. No page id may be negative."""
     order = np.argsort(page_ids)
-    wanted = page_ids[order].astype(np.uint64)
+    wanted = page_ids[order].astype(np.uint64) * 2 + 1
     result = np.zeros(len(page_ids), bool)
-    for [known] in _files(folder, "article_ids", len(page_ids)):
-        first, end = np.searchsorted(wanted, known[0]), np.searchsorted(wanted, known[-1], "right")
-        found, _ = _equal(wanted[first:end], known)
-        result[order[first + found]] = True
+    for _, _, keys in _files(folder) if len(page_ids) else ():
+        first, end = np.searchsorted(wanted, keys[0]), np.searchsorted(wanted, keys[-1], "right")
+        result[order[first:end]] |= keys[np.searchsorted(keys, wanted[first:end])] == wanted[first:end]
     return result
-
-
-def _files(folder: Path, table: str, wanted: int) -> Iterator[_Hashes]:
-    """Yield the columns of every file of a table, or nothing if nothing is wanted."""
-    for path in sorted(folder.glob(f"{table}-*.npy")) if wanted else []:
-        try:
-            yield np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(f"{path}: damaged or missing ({reason}); delete its folder and build again") from None
 
 
 def title_hash(title: str) -> bytes:
@@ -131,21 +95,30 @@ def title_hash(title: str) -> bytes:
     return hashlib.blake2b(title.encode(), digest_size=16).digest()
 
 
-def _sorted(hashed: bytes | pa.Buffer) -> tuple[_Hashes, _Integers]:
-    """Return both halves of the hashes, sorted by the first half, and the position of each before sorting."""
-    hashes = np.frombuffer(hashed, _NUMBER).reshape(-1, 2).T
-    order = np.argsort(hashes[0], kind="stable")
-    return hashes[:, order], order
+def _files(folder: Path) -> Iterator[_Columns]:
+    """Yield the columns of every file, none of which is empty."""
+    for path in sorted(folder.glob("titles-*.npy")):
+        try:
+            yield np.load(path, mmap_mode="r", allow_pickle=False)
+        except (OSError, ValueError, EOFError) as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"{path}: damaged or missing ({reason}); delete its folder and build again") from None
 
 
-def _equal(a: _Hashes, b: _Hashes) -> tuple[_Integers, _Integers]:
-    """Return the positions of all pairs of equal values in ``a`` and ``b``, which must ascend."""
-    if len(a) > len(b):  # searching the shorter array in the longer one is faster
-        in_b, in_a = _equal(b, a)
-        return in_a, in_b
-    first = np.searchsorted(b, a)
-    found = np.flatnonzero(first < len(b))
-    found = found[b[first[found]] == a[found]]
-    first, times = first[found], np.searchsorted(b, a[found], "right") - first[found]
-    nth = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
-    return np.repeat(found, times), np.repeat(first, times) + nth
+def _titled(folder: Path, hashed: bytes | pa.Buffer, flag: np.uint64) -> tuple[_Integers, _Columns]:
+    """Return the pages with a wanted title whose key has ``flag`` set: positions in ``hashed``, and keys."""
+    wanted = np.frombuffer(hashed, _NUMBER).reshape(-1, 2).T
+    order = np.argsort(wanted[0], kind="stable")
+    wanted = wanted[:, order]
+    has_prefix = np.zeros(1 << _PREFIX_BITS, bool)
+    has_prefix[wanted[0] >> _REST] = True
+    positions, found = [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
+    for columns in _files(folder) if len(order) else ():
+        some = columns[:, has_prefix[columns[0] >> _REST] & (columns[2] & flag == flag)]
+        first, end = (np.searchsorted(wanted[0], some[0], side) for side in ("left", "right"))
+        of = np.repeat(np.arange(some.shape[1]), end - first)  # each candidate for every wanted title like it
+        at = np.arange(len(of)) - np.repeat(np.cumsum(end - first) - end, end - first)
+        same = wanted[1][at] == some[1][of]
+        positions.append(order[at[same]])
+        found.append(some[2][of[same]])
+    return np.concatenate(positions), np.concatenate(found)

@@ -95,8 +95,7 @@ SPOILT: dict[
     str, tuple[str, str, Callable[[Path], object]]
 ] = {  # an extract, some of its files, and how to spoil them
     "articles gone": ("enwiki-20211101", "articles-*", Path.unlink),
-    "titles of articles gone": ("enwiki-20211101", "article_titles-*", Path.unlink),
-    "page ids that have another bit": ("enwiki-20211201", "article_ids-*", flip),
+    "titles gone": ("enwiki-20211201", "titles-*", Path.unlink),
     "titles that have another bit": ("enwiki-20211101", "titles-*", flip),
     "titles half": ("enwiki-20211101", "titles-*", lambda path: path.write_bytes(path.read_bytes()[:99])),
     "the name of its base damaged": ("wikidata-20211129", "finished.json", lambda path: path.write_text("{")),

@@ -157,5 +157,4 @@ def test_an_extract_without_pages_in_namespace_0_has_no_titles(tmp_path: Path) -
 def test_the_same_dump_gives_the_same_bytes(tmp_path: Path) -> None:
     made = [run(tmp_path, folder=folder)[0] for folder in ("a", "b")]
     assert contents(made[0]) == contents(made[1])
-    looked_up = {f"{table}-00000-000.npy" for table in ("titles", "article_titles", "article_ids")}
-    assert contents(made[0]).keys() == {"articles-00000.parquet", "pages-00000.parquet", *looked_up}
+    assert contents(made[0]).keys() == {"articles-00000.parquet", "pages-00000.parquet", "titles-00000-000.npy"}

@@ -21,7 +21,7 @@ from temporalwiki.builders.wikipedia.titles import (
 )
 
 TITLES = st.sampled_from([*"abcdefghij", "Ä", "Ä b", "a\u0301", "🜁", "../a"])
-# a page without an id is not an article
+# a page without an id is a redirect
 PAGES = st.lists(st.tuples(TITLES, st.none() | st.integers(1, 12) | st.just(10**18 - 1)), max_size=12)
 
 
@@ -30,9 +30,7 @@ def write(folder: Path, *tasks: list[tuple[str, int | None]]) -> Path:
     for number, pages in enumerate(tasks):
         with TitleWriter(folder, number) as writer:
             for title, page_id in pages:
-                title_hash = writer.add(title)
-                if page_id is not None:
-                    writer.add_article(title_hash, page_id)
+                writer.add(title, page_id or 3, page_id is not None)
     return folder
 
 
@@ -74,8 +72,7 @@ def test_what_is_found_is_what_a_dict_has(
         )
         assert titled(folder, asked) == wanted
         known = {title for title, _ in pages}
-        if not alike:  # table titles has only 64 bits of each title
-            assert titles_among(folder, asked) == known.intersection(asked)
+        assert titles_among(folder, asked) == known.intersection(asked)
         there = {page_id for _, page_id in pages}
         assert are_articles(folder, np.array(ids, np.int64)).tolist() == [page_id in there for page_id in ids]
 
@@ -83,37 +80,29 @@ def test_what_is_found_is_what_a_dict_has(
 def test_files_are_sorted_and_have_so_many_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(titles, "_ROWS", 3)
     folder = write(tmp_path, [("a", 9), ("b", None), ("c", 4), ("d", 7), ("e", 1)])
-    found = {path.name: np.load(path) for path in sorted(folder.iterdir())}
-    assert {name: columns.shape for name, columns in found.items()} == {
-        "titles-00000-000.npy": (1, 3),
-        "titles-00000-001.npy": (1, 2),
-        "article_titles-00000-000.npy": (3, 3),
-        "article_titles-00000-001.npy": (3, 1),
-        "article_ids-00000-000.npy": (1, 3),
-        "article_ids-00000-001.npy": (1, 1),
-    }
-    assert found["article_ids-00000-000.npy"].tolist() == [[4, 7, 9]]
-    for columns in found.values():
-        assert (np.diff(columns[0].astype(object)) >= 0).all()
+    found = {path.name: np.load(path)[2].tolist() for path in sorted(folder.iterdir())}
+    assert found == {"titles-00000-000.npy": [6, 9, 19], "titles-00000-001.npy": [3, 15]}
 
 
 def test_of_a_task_that_fails_nothing_is_left_aside(tmp_path: Path) -> None:
     with pytest.raises(KeyError), TitleWriter(tmp_path, 0) as writer:
-        writer.add("a")
+        writer.add("a", 1, True)
         raise KeyError
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("damaged", [b"", b"\x93NUMPY", b"a page", None], ids=["empty", "cut", "other", "a pickle"])
-@pytest.mark.parametrize("table", ["titles", "article_titles", "article_ids"])
-def test_a_damaged_file_is_named(tmp_path: Path, table: str, damaged: bytes | None) -> None:
+def test_a_damaged_file_is_named(tmp_path: Path, damaged: bytes | None) -> None:
     folder = write(tmp_path, [("a", 1), ("b", 2)])
-    path = folder / f"{table}-00000-000.npy"
+    path = folder / "titles-00000-000.npy"
     if damaged is None:
         np.save(path, np.array([{}], object), allow_pickle=True)
     else:
         path.write_bytes(damaged)
-    with pytest.raises(InputError, match=f"{path}: damaged or missing .*; delete its folder and build again"):
-        titles_among(folder, ["a"])
-        articles_titled(folder, pa.array([titles.title_hash("a")], HASH))
-        are_articles(folder, np.array([1]))
+    for look_up in (
+        lambda: titles_among(folder, ["a"]),
+        lambda: articles_titled(folder, pa.array([titles.title_hash("a")], HASH)),
+        lambda: are_articles(folder, np.array([1])),
+    ):
+        with pytest.raises(InputError, match=f"{path}: damaged or missing .*; delete its folder and build again"):
+            look_up()
