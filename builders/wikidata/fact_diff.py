@@ -74,18 +74,13 @@ CANDIDATES = pa.schema(
 
 
 @dataclass(frozen=True)
-class DiffTask:
+class DiffTask(labels.LabelsTask):
     """The facts of two extracted Wikidata dumps whose subjects are in buckets [first, end)."""
 
-    index: int
-    prev: str
-    recent: str
     labels: str  # the folder of stage wikidata-labels
     prev_articles: str
     recent_articles: str
     page_items: str | None  # a Parquet file of (page_id, item), if the Wikipedia dump has page_props
-    first: int
-    end: int
     prev_date: int  # of the Wikidata dumps
     recent_date: int
     prev_text: int  # of the Wikipedia dumps

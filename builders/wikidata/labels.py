@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -46,22 +45,7 @@ class LabelsTask:
     end: int
 
 
-class _TaskOfBuckets(Protocol):
-    """A task on buckets [first, end) of two extracts, such as a task of stage wikidata-diff."""
-
-    @property
-    def index(self) -> int: ...
-    @property
-    def prev(self) -> str: ...
-    @property
-    def recent(self) -> str: ...
-    @property
-    def first(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-
-
-def plan(tasks: Sequence[_TaskOfBuckets]) -> list[LabelsTask]:
+def plan(tasks: Sequence[LabelsTask]) -> list[LabelsTask]:
     """Return one task for each task of stage wikidata-diff."""
     return [LabelsTask(task.index, task.prev, task.recent, task.first, task.end) for task in tasks]
 
