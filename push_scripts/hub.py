@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import httpx2
-from huggingface_hub import CommitOperationAdd, CommitOperationCopy, CommitOperationDelete, HfApi, errors, get_token
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, errors, get_token
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.hf_api import GitRefs, RepoFile
 from huggingface_hub.utils import (  # type: ignore[attr-defined]
@@ -30,7 +30,6 @@ from huggingface_hub.utils import (  # type: ignore[attr-defined]
 
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.files import read_small
-from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
 from temporalwiki.push_scripts.repository_state import Changes, Head, Kind, RemoteFile, Revision
@@ -39,11 +38,10 @@ WAITS = (1.0, 2.0, 4.0, 8.0, 16.0)  # seconds between attempts, unless the Hub a
 _LONGEST_WAIT = 300.0  # seconds
 _TEMPORARY = (408, 409, 425, 429, 500, 502, 503, 504)  # status codes
 _PER_UPLOAD = 20  # files; after a fault only these are sent again
-_STAGING = re.compile(r"publish-.*-([0-9a-f]{8})-[0-9a-f]{16}")  # our branches name the commit that they are based on
+_SMALL = 10 * 2**20  # bytes; the Hub takes larger files only as LFS
 _ATTRIBUTES = ".gitattributes"  # the Hub itself adds lines to it
 _NO_RIGHT = "use a token that may write there (https://huggingface.co/settings/tokens)"
 
-Operation = CommitOperationAdd | CommitOperationCopy | CommitOperationDelete
 T = TypeVar("T")
 
 
@@ -119,33 +117,33 @@ class Repository:
     def commit(self, parent: str, head: Head, revision: Revision, changes: Changes) -> str | None:
         """Make one commit on main and return it, or None if somebody else committed first.
 
-        ``parent`` is the commit of ``head``. Raises InputError if the Hub refuses the commit.
+        ``parent`` is the commit of ``head``. Raises InputError if the Hub refuses the commit, or if a file is not the
+        one that was hashed any more; main is then unchanged.
         """
-        content = {path: (file.sha256, file.size) for path, file in changes.add.items()}
-        key = fingerprint(parent, content, changes.remove)
-        branch = f"publish-{revision.tag or 'revision'}-{parent[:8]}-{key}"
-        deletions = [CommitOperationDelete(path, is_folder=False) for path in changes.remove]
         self._upload(changes)
-        try:
-            self._ask(
-                lambda: self.api.create_branch(
-                    self.repo_id, branch=branch, revision=parent, exist_ok=True, repo_type=self.kind
+        # new operations: the ones of the upload remember the state of main at that time
+        operations: list[CommitOperationAdd | CommitOperationDelete] = list(self._additions(changes))
+        operations += [CommitOperationDelete(path, is_folder=False) for path in changes.remove]
+
+        def send() -> str:
+            with _no_bars(), warnings.catch_warnings():  # the large files are sent already
+                # about Parquet files in a Space, and cards without a header
+                warnings.simplefilter("ignore", UserWarning)
+                done = self.api.create_commit(
+                    self.repo_id,
+                    operations,
+                    commit_message=revision.message,
+                    revision="main",
+                    parent_commit=parent,
+                    repo_type=self.kind,
                 )
+            return str(done.oid)
+
+        commit = self._once(send, lambda: _branches(self._refs()).get("main"), parent)
+        if commit == parent:
+            raise InputError(
+                f"{self.name}: the Hub refused {revision.message!r}, although main has not moved; run it again"
             )
-            # new operations: the ones of the upload remember the state of main at that time
-            additions = [CommitOperationAdd(path, file.content) for path, file in changes.add.items()]
-            staged = self._commit_on(branch, parent, revision.message, [*additions, *deletions])
-            if staged is None:
-                return None
-            if differs := _difference(head, changes, self._files(staged)):
-                raise InputError(f"{self.name}: {differs} on the Hub is not the file that was sent; main is unchanged")
-            # copies of the checked files: those on this machine may have changed since
-            copies = [CommitOperationCopy(path, path, src_revision=staged) for path in changes.add]
-            commit = self._commit_on("main", parent, revision.message, [*copies, *deletions])
-        except NotFound:  # the publisher that came first deleted the branch
-            return None
-        finally:
-            self._delete(branch)
         return commit if commit and _difference(head, changes, self._files(commit)) is None else None
 
     def commit_of(self, commit: str, revision: Revision) -> str:
@@ -175,19 +173,23 @@ class Repository:
         if found != commit:
             raise InputError(f"{self.name}: somebody else put the tag {tag} on {found}, not on {commit}")
 
-    def tidy(self, head: Head) -> None:
-        """Delete the branches of killed publishers, but not those based on the present commit: they may be in use."""
-        for branch in _branches(self._refs()):
-            staging = _STAGING.fullmatch(branch)
-            if staging and not (head.commit or "").startswith(staging[1]):
-                self._delete(branch)
+    def _additions(self, changes: Changes) -> Iterator[CommitOperationAdd]:
+        """Yield an operation for each file. Raises InputError for a file that has changed since it was hashed.
+
+        Small files are read here, once. The Hub itself checks the hashes of the large ones.
+        """
+        for path, file in changes.add.items():
+            content = file.content
+            if isinstance(content, Path) and file.size <= _SMALL:
+                content = content.read_bytes()
+            addition = CommitOperationAdd(path, content)
+            if addition.upload_info.sha256.hex() != file.sha256:
+                raise InputError(f"{self.name}: {path} has changed meanwhile; main is unchanged, run it again")
+            yield addition
 
     def _upload(self, changes: Changes) -> None:
-        """Send the large files before the commit, so that a rerun need not send them again.
-
-        They belong to the repository, not to a branch, which another publisher might delete.
-        """
-        additions = [CommitOperationAdd(path, file.content) for path, file in changes.add.items()]
+        """Send the large files before the commit, so that a rerun need not send them again."""
+        additions = list(self._additions(changes))
         with _no_bars(), Progress(f"{self.name}: upload", len(additions), "files") as progress:
             for first in range(0, len(additions), _PER_UPLOAD):
                 batch = additions[first : first + _PER_UPLOAD]
@@ -195,40 +197,9 @@ class Repository:
                     self.api.preupload_lfs_files, self.repo_id, batch, repo_type=self.kind, free_memory=False
                 )
                 self._ask(send)
+                if ignored := [addition.path_in_repo for addition in batch if addition._should_ignore]:
+                    raise InputError(f"{self.name}: its .gitignore leaves out {', '.join(ignored)}; main is unchanged")
                 progress.update(len(batch))
-
-    def _commit_on(self, branch: str, parent: str, message: str, operations: list[Operation]) -> str | None:
-        """Commit to a branch whose commit is ``parent``, and return the branch's commit, or None if it is gone.
-
-        The result may be somebody else's commit, because the Hub refuses the second of two. If the answer to the
-        commit is lost, the commit is found.
-        """
-
-        def send() -> str:
-            with _no_bars(), warnings.catch_warnings():  # the large files are sent already
-                # about Parquet files in a Space, and cards without a header
-                warnings.simplefilter("ignore", UserWarning)
-                done = self.api.create_commit(
-                    self.repo_id,
-                    operations,
-                    commit_message=message,
-                    revision=branch,
-                    parent_commit=parent,
-                    repo_type=self.kind,
-                )
-            return str(done.oid)
-
-        commit = self._once(send, lambda: _branches(self._refs()).get(branch), parent)
-        if commit == parent:
-            raise InputError(
-                f"{self.name}: the Hub refused {message!r}, although {branch} has not moved; run it again"
-            )
-        return commit
-
-    def _delete(self, branch: str) -> None:
-        """Delete a branch. If that fails, the next publish does it."""
-        with contextlib.suppress(HfHubHTTPError, httpx2.HTTPError, OSError):
-            self.api.delete_branch(self.repo_id, branch=branch, repo_type=self.kind)
 
     def _refs(self) -> GitRefs:
         return self._ask(lambda: self.api.list_repo_refs(self.repo_id, repo_type=self.kind))

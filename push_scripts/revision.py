@@ -1,9 +1,8 @@
 """One revision of a repository on the Hub, published whole or not at all.
 
-A revision is one commit. It is first made on its own branch and read back from there. Then `main` gets the same
-commit, which names its parent, so the Hub refuses it (412) if `main` has moved. The tag comes last. So `main` can be
-loaded at every moment, a rerun completes the work of a killed publisher, and if two publishers run at once, the slower
-one starts over from the commit of the other.
+A revision is one commit, which names its parent, so the Hub refuses it (412) if `main` has moved. It is read back, and
+the tag comes last. So `main` can be loaded at every moment, a rerun completes the work of a killed publisher, and if
+two publishers run at once, the slower one starts over from the commit of the other.
 """
 
 from __future__ import annotations
@@ -98,7 +97,6 @@ def publish(
         head = repository.head()
     if not sent:
         yield f"{repository.name}: up to date"
-    repository.tidy(head)
 
 
 def publish_space(

@@ -554,6 +554,18 @@ def test_what_must_not_be_published_is_refused_before_anything_is_sent(
         assert "2022.01" in hub.repo("dataset", REPO).tags
 
 
+def test_counts_are_compared_with_those_of_the_month_before(
+    folder: Path, hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared: set[tuple[str, str]] = set()
+    monkeypatch.setattr(dataset, "large_changes", lambda now, before: compared.add((now.name, before.name)))
+    for number in range(3):
+        month(folder, number)
+    run(folder)
+    first, second, third = (f"{prev}-{recent}" for prev, recent in MONTHS)
+    assert compared == {(second, first), (third, second)}
+
+
 def test_what_is_refused_of_a_later_month_is_so_before_an_earlier_one_is_sent(
     folder: Path, hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -159,7 +159,7 @@ def test_whatever_request_fails_main_is_whole_and_a_rerun_completes(
             assert_published(hub)
         if not struck:
             break
-    assert number > 20  # it was struck at each of the requests
+    assert number > 10  # it was struck at each of the requests
     assert (failed > 0) == (fault in ("503 for long", "412"))  # the others pass, and are waited for
 
 
@@ -176,6 +176,7 @@ def killable(tmp_path: Path) -> Callable[[str], multiprocessing.process.BaseProc
     return start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before the request", "after the request"])
 @pytest.mark.fault(
     "kill -9",
@@ -203,7 +204,7 @@ def test_killed_at_any_request_a_rerun_completes(
         if process.exitcode == 0:
             break
         killed += 1
-    assert killed > 20
+    assert killed > 10
 
 
 @pytest.mark.fault(
@@ -222,7 +223,7 @@ def test_a_commit_by_somebody_else_at_any_moment_is_kept(tmp_path: Path, monkeyp
             overtaken += any("somebody else" in line for line in lines)
             if len(hub.requests) < number:
                 break
-    assert overtaken > 5
+    assert overtaken > 3
 
 
 def test_whoever_is_always_overtaken_says_so(old: LoopbackHub) -> None:
@@ -262,36 +263,55 @@ def test_a_tag_that_somebody_made_in_between_is_not_taken_for_ours(old: Loopback
         run()
 
 
-def test_what_the_hub_does_not_hold_as_it_was_sent_is_noticed_before_main_changes(
-    old: LoopbackHub, tmp_path: Path
+@pytest.mark.parametrize(
+    ("small", "when", "expected"),
+    [
+        (2**20, "/commit/main", None),  # it was read by then
+        (2**20, "/preupload/", "b.parquet has changed meanwhile; main is unchanged"),
+        (0, "/preupload/", "the Hub answered 400"),  # the Hub checks the hash of a large file
+        (0, "/auth-check", "b.parquet has changed meanwhile; main is unchanged"),
+    ],
+)
+def test_a_file_that_changes_is_published_as_it_was_hashed_or_not_at_all(
+    small: int, when: str, expected: str | None, old: LoopbackHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A file that changes while it is published is one way to get there; a .gitignore at the Hub another."""
     path = tmp_path / "b.parquet"
     path.write_bytes(BIG + b"new")
-    old.when("POST", "/branch/publish-", lambda: path.write_bytes(BIG + b"now"))
-    with pytest.raises(InputError, match=r"b\.parquet on the Hub is not the file that was sent; main is unchanged"):
-        list(publish(REPO, "dataset", lambda _head: [Revision("2021.12: new", {"b.parquet": path}, tag="2021.12")]))
+    time = path.stat().st_mtime_ns
+    planned = Revision("2021.12: new", {"b.parquet": path}, tag="2021.12")
+    read_file(path)  # hashes it
+
+    def change() -> None:
+        path.write_bytes(BIG + b"now")
+        os.utime(path, ns=(time, time))
+
+    monkeypatch.setattr(client, "_SMALL", small)
+    old.when("*", when, change)
+    if expected is None:
+        list(publish(REPO, "dataset", lambda head: [] if "2021.12" in head.tags else [planned]))
+        assert files(old) == OLD | {"b.parquet": BIG + b"new"}
+    else:
+        with pytest.raises(InputError, match=expected):
+            list(publish(REPO, "dataset", lambda _head: [planned]))
+        assert files(old) == OLD
+
+
+def test_a_file_that_the_repositorys_gitignore_leaves_out_is_said(
+    old: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = client.HfApi.preupload_lfs_files
+
+    def ignore(self: Any, repo_id: str, additions: list[Any], **more: Any) -> None:
+        send(self, repo_id, additions, **more)
+        additions[0]._should_ignore = True
+
+    monkeypatch.setattr(client.HfApi, "preupload_lfs_files", ignore)
+    with pytest.raises(InputError, match=r"its \.gitignore leaves out README\.md; main is unchanged"):
+        run()
     assert files(old) == OLD
-    assert set(old.repo("dataset", REPO).branches) == {"main"}
 
 
-def test_main_gets_what_was_read_back_whatever_the_file_is_by_then(old: LoopbackHub, tmp_path: Path) -> None:
-    path = tmp_path / "b.parquet"
-    path.write_bytes(BIG + b"new")
-    old.when("POST", "/commit/publish-", lambda: path.write_bytes(BIG + b"now"), after=True)
-    planned = [Revision("2021.12: new", {"b.parquet": path}, tag="2021.12")]
-    list(publish(REPO, "dataset", lambda head: [] if "2021.12" in head.tags else planned))
-    assert files(old)["b.parquet"] == BIG + b"new"
-
-
-def test_branches_that_killed_publishers_left_are_removed_and_others_stay(old: LoopbackHub) -> None:
-    branches = old.repo("dataset", REPO).branches
-    branches |= dict.fromkeys(("publish-2021.11-00000000-0123456789abcdef", "publish-mine", "dev"), branches["main"])
-    run()
-    assert set(branches) == {"main", "publish-mine", "dev"}
-
-
-@pytest.mark.parametrize("nth", range(1, 30))
+@pytest.mark.parametrize("nth", range(1, 20))
 @pytest.mark.fault("two at once", "two publishers of one month, at any moment", "the month is published once")
 def test_the_same_revision_is_published_by_another_at_any_moment(nth: int, old: LoopbackHub) -> None:
     old.when("*", "", run, nth=nth)  # type: ignore[arg-type]
@@ -301,7 +321,7 @@ def test_the_same_revision_is_published_by_another_at_any_moment(nth: int, old: 
 
 
 @pytest.mark.parametrize("tagged", [True, False])
-@pytest.mark.parametrize("nth", range(2, 24))
+@pytest.mark.parametrize("nth", range(2, 16))
 def test_a_repository_that_is_deleted_meanwhile_is_one_clear_line(nth: int, tagged: bool, old: LoopbackHub) -> None:
     revision = REVISION if tagged else Revision("without a tag", REVISION.files)
     old.when("*", "", lambda: old._protocol.repos.clear(), nth=nth)
