@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from temporalwiki.base.markdown import code, escaped, table_row
+from temporalwiki.base.markdown import code, escaped
 from temporalwiki.builders.ckl.invariantlama import RELATIONS, RULES, table
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.manifests import CklManifest, Config
 from temporalwiki.model_cards.dataset_header import CardConfig, header, languages, loadable
 from temporalwiki.model_cards.edits import MARKS, signed
-from temporalwiki.model_cards.template import citations, fill, kinds
+from temporalwiki.model_cards.template import fill, kinds
 
 _SPLITS = ("train", "validation", "test")
 _INPUTS_SHOWN = 8  # a month of news has thousands
@@ -91,42 +91,37 @@ def _licences(manifests: Sequence[CklManifest]) -> list[str]:
     return sorted(found, key=lambda licence: ("-nc" not in licence, licence))
 
 
-def _licence_name(licence: str) -> str:
-    name: str = kinds()["licences"].get(licence, licence)
-    return name
-
-
 def _body(manifests: Sequence[CklManifest], offered: Mapping[str, CardConfig], repo_id: str | None) -> str:
     # imported rows of any kind are as their authors made them
-    described = [(manifest, "imported" if manifest.imported else manifest.kind) for manifest in manifests]
-    texts = kinds()["ckl"]
     groups: dict[tuple[str, str], list[CklManifest]] = {}
-    for manifest, described_as in sorted(described, key=lambda one: one[1] == "imported"):
-        groups.setdefault((manifest.kind, described_as), []).append(manifest)
-    columns = []
-    for (kind, described_as), group in groups.items():
-        names = ", ".join(f"`{name}`" for name in SCHEMAS[kind].names)
-        columns.append(f"- {_names(group)}: {names}. {texts[described_as]['columns']}")
-    warnings = [
-        f"- `{manifest.config}`: {escaped(warning.removeprefix(manifest.config + ': '))}"
-        for manifest in manifests
-        for warning in manifest.warnings
-    ]
+    for manifest in sorted(manifests, key=lambda one: one.imported):
+        groups.setdefault((manifest.kind, "imported" if manifest.imported else manifest.kind), []).append(manifest)
+    sources: dict[str, list[CklManifest]] = {}
+    for manifest in manifests:
+        sources.setdefault(_source(manifest), []).append(manifest)
     return fill(
         "ckl",
-        origin=_origin(manifests),
-        example=_example(offered, repo_id),
+        manifests=manifests,
+        offered=offered,
+        repo_id=repo_id,
+        all_imported=all(manifest.imported for manifest in manifests),
+        imported=_names([manifest for manifest in manifests if manifest.imported]),
         yours=MARKS if repo_id else "",
-        configs="\n".join(_config_row(manifest, offered) for manifest in manifests if manifest.config in offered),
-        columns="\n".join(columns),
-        counts="\n".join(map(_count_row, manifests)),
-        deciders=_deciders(manifests),
-        relations="\n\n".join(_relations(manifest) for manifest in manifests if manifest.counts.relations),
-        sources=_sources(manifests),
-        warnings="## Warnings\n\n" + "\n".join(warnings) if warnings else "",
-        limits="\n".join(dict.fromkeys(f"- {texts[described_as]['limits']}" for _, described_as in groups)),
-        licences="\n".join(_licence_lines(manifests)),
-        citation=citations(*_papers(manifests)),
+        configs=[_config_row(manifest, offered) for manifest in manifests if manifest.config in offered],
+        columns=[
+            (_names(group), ", ".join(f"`{name}`" for name in SCHEMAS[kind].names), described)
+            for (kind, described), group in groups.items()
+        ],
+        deciders=[(one.config, _deciders(one)) for one in manifests if one.counts.decided_by],
+        relations=[(one.config, _relations(one)) for one in manifests if one.counts.relations],
+        rules=RULES,
+        sources={source: _names(group) for source, group in sources.items()},
+        licences={
+            licence: _names([manifest for manifest in manifests if licence in manifest.licences])
+            for licence in _licences(manifests)
+        },
+        limits=dict.fromkeys(kinds()["ckl"][described]["limits"] for _, described in groups),
+        papers=list(_papers(manifests)),
     )
 
 
@@ -134,75 +129,32 @@ def _names(manifests: Sequence[CklManifest]) -> str:
     return ", ".join(f"`{manifest.config}`" for manifest in manifests)
 
 
-def _origin(manifests: Sequence[CklManifest]) -> str:
-    """Return the end of a sentence that says where the data are from."""
-    if all(manifest.imported for manifest in manifests):
-        return "imported from\nthe archive that its authors released."
-    imported = any(manifest.imported for manifest in manifests)
-    more = " Configs marked as imported come from\nthe archive that its authors released." if imported else ""
-    return f"made from\nsources that still exist.{more}"
-
-
-def _example(offered: Mapping[str, CardConfig], repo_id: str | None) -> str:
-    if not offered:
-        return ""
-    name, config = next(iter(offered.items()))
-    return fill("ckl_example", path=repo_id or "ckl", config=name, split=next(iter(config.splits)))
-
-
-def _config_row(manifest: CklManifest, offered: Mapping[str, CardConfig]) -> str:
-    splits = sorted(_config(manifest).splits.items(), key=lambda split: _place(_SPLITS, split[0]))
-    rows = ", ".join(f"{split} {written.num_examples:,}" for split, written in splits if written.num_examples)
-    short_name = _config(manifest).short_name or ""
-    newest = short_name in offered and offered[short_name].folder == manifest.config
+def _config_row(manifest: CklManifest, offered: Mapping[str, CardConfig]) -> list[str]:
+    config = _config(manifest)
+    splits = sorted(config.splits.items(), key=lambda split: _place(_SPLITS, split[0]))
+    newest = config.short_name in offered and offered[str(config.short_name)].folder == manifest.config
     imported = "imported: " if manifest.imported else ""
     judged = " (decided only by a judge, not by a person)" if _only_judges(manifest) else ""
-    return table_row(
+    return [
         f"`{manifest.config}`",
-        f"`{short_name}`" if newest else "",
+        f"`{config.short_name}`" if newest else "",
         f"{imported}{escaped(manifest.about)}{judged}",
-        rows,
-        "; ".join(map(_licence_name, manifest.licences)),
+        ", ".join(f"{split} {written.num_examples:,}" for split, written in splits if written.num_examples),
+        "; ".join(kinds()["licences"].get(licence, licence) for licence in manifest.licences),
+    ]
+
+
+def _deciders(manifest: CklManifest) -> str:
+    """Return the annotators and how many candidates each of them decided."""
+    return ", ".join(
+        f"{escaped(name)}{' (a judge)' if _is_judge(manifest, name) else ''} {count:,}"
+        for name, count in sorted(manifest.counts.decided_by.items())
     )
-
-
-def _count_row(manifest: CklManifest) -> str:
-    counts = manifest.counts
-    reasons = "; ".join(f"{_in_words(reason)} {count:,}" for reason, count in counts.dropped.items())
-    numbers = [f"{number:,}" for number in (counts.read, counts.kept, sum(counts.dropped.values()))]
-    return table_row(f"`{manifest.config}`", *numbers, reasons)
-
-
-def _in_words(reason: str) -> str:
-    return escaped(reason.replace("_", " "))
-
-
-def _deciders(manifests: Sequence[CklManifest]) -> str:
-    """Return a list of the annotators and how many candidates each of them decided, or nothing."""
-    lines = []
-    for manifest in manifests:
-        deciders = ", ".join(
-            f"{escaped(name)}{' (a judge)' if _is_judge(manifest, name) else ''} {count:,}"
-            for name, count in sorted(manifest.counts.decided_by.items())
-        )
-        if deciders:
-            lines.append(f"- `{manifest.config}`: {deciders}")
-    return "Candidates that each annotator decided:\n\n" + "\n".join(lines) if lines else ""
 
 
 def _relations(manifest: CklManifest) -> str:
     relations = manifest.content["counts"]["relations"]
-    in_order = dict(sorted(relations.items(), key=lambda relation: _place(RELATIONS, relation[0])))
-    rules = "\n".join(f"- {_in_words(reason)}: {escaped(rule)}" for reason, rule in RULES.items())
-    return fill("ckl_relations", config=manifest.config, table=table({"relations": in_order}), rules=rules)
-
-
-def _sources(manifests: Sequence[CklManifest]) -> str:
-    """Return a list of the sources; configs with the same source share a line."""
-    configs: dict[str, list[CklManifest]] = {}
-    for manifest in manifests:
-        configs.setdefault(_source(manifest), []).append(manifest)
-    return "\n".join(f"- {_names(group)}: {source}" for source, group in configs.items())
+    return table({"relations": dict(sorted(relations.items(), key=lambda one: _place(RELATIONS, one[0])))})
 
 
 def _source(manifest: CklManifest) -> str:
@@ -215,14 +167,6 @@ def _source(manifest: CklManifest) -> str:
     cut = " ... (all are in the manifest)" if len(options) > _OPTIONS_SHOWN else ""
     with_options = f"; options {code(options[:_OPTIONS_SHOWN] + cut)}" if shown else ""
     return f"{escaped(manifest.source).removesuffix('.')}. Read: {files or 'no files'}{with_options}"
-
-
-def _licence_lines(manifests: Sequence[CklManifest]) -> Iterator[str]:
-    for licence in _licences(manifests):
-        under = [manifest for manifest in manifests if licence in manifest.licences]
-        yield f"- {_licence_name(licence)}: {_names(under)}"
-    if imported := [manifest for manifest in manifests if manifest.imported]:
-        yield f"- Imported from an archive without a licence, and never published from here: {_names(imported)}"
 
 
 def _papers(manifests: Sequence[CklManifest]) -> Iterator[str]:

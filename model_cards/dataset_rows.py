@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.base.markdown import escaped, table_row
+from temporalwiki.base.markdown import escaped
 from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.parquet import read_rows
@@ -36,7 +36,8 @@ def rows_section(folder: Path, manifest: BuiltManifest) -> str:
                 if kind not in _OPEN:
                     shown = f"<details><summary>{name}</summary>\n\n{shown}\n\n</details>"
                 examples.append(shown)
-    return fill("dataset_rows", picture=_picture(folder, manifest), examples="\n\n".join(examples))
+    changed, bars = _bars(folder, manifest)
+    return fill("dataset_rows", config=changed, bars=bars, examples="\n\n".join(examples))
 
 
 def _rows(manifest: BuiltManifest, config: str, split: str) -> int:
@@ -44,26 +45,21 @@ def _rows(manifest: BuiltManifest, config: str, split: str) -> int:
     return found.num_examples if found else 0
 
 
-def _picture(folder: Path, manifest: BuiltManifest) -> str:
-    """Return a table with a bar for each relation that changed most, or "" without changed facts."""
+def _bars(folder: Path, manifest: BuiltManifest) -> tuple[str, list[tuple[str, int, str]]]:
+    """Return a config, and a row with a bar for each of its relations that changed most; no rows without facts."""
     # the caps of the probes would make all relations look alike
     ordered = sorted(manifest.configs, key=lambda name: (not name.startswith("facts-"), name))
     kinds = ("facts-", "probes-")
     name = next((name for name in ordered if name.startswith(kinds) and _rows(manifest, name, "changed")), None)
     if name is None:
-        return ""
+        return "", []
     files = [folder / file.path for file in manifest.configs[name].splits["changed"].files]
     counts = Counter(str(row["relation"]) for row in read_rows(files, ["relation"]))
     shown = sorted(counts.items(), key=lambda relation: (-relation[1], relation[0]))[:_RELATIONS]
-    rest = len(counts) - len(shown)
-    rows = [
-        table_row(escaped(relation), f"{count:,}", "█" * max(1, round(_WIDTH * count / shown[0][1])))
-        for relation, count in shown
-    ]
-    if rest:
-        other = sum(counts.values()) - sum(count for _, count in shown)
-        rows.append(table_row(f"{rest:,} other relations", f"{other:,}", ""))
-    return fill("dataset_picture", config=name, rows="\n".join(rows))
+    bars = [(escaped(one), count, "█" * max(1, round(_WIDTH * count / shown[0][1]))) for one, count in shown]
+    if rest := len(counts) - len(shown):
+        bars.append((f"{rest:,} other relations", counts.total() - sum(count for _, count in shown), ""))
+    return name, bars
 
 
 def _shown(row: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
 from temporalwiki.builders.manifests import ResultManifest, ResultScore
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.tables.table import number
+from temporalwiki.eval_harness.leaderboard.tables import number
 from temporalwiki.eval_harness.results import Result
 
 PATH = ".eval_results/temporalwiki.yaml"

@@ -10,7 +10,6 @@ import evaluate
 from huggingface_hub import SpaceCardData
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.markdown import table_row
 from temporalwiki.model_cards.template import fill
 
 GRADIO = "6.31.0"  # the version of a metric's Space, as in constraints.txt
@@ -49,7 +48,6 @@ def metric_card(folder: Path, repo_id: str | None = None) -> str:
         short_description=short[:1].upper() + short[1:],
         tags=["evaluate", info.module_type, "temporalwiki"],
     )
-    citation, links = info.citation.strip(), [info.homepage, *info.reference_urls, *info.codebase_urls]
     body = fill(
         "metric",
         title=title,
@@ -58,9 +56,9 @@ def metric_card(folder: Path, repo_id: str | None = None) -> str:
         name=name,
         place=repo_id or f"eval_harness/metrics/{name}",
         usage=info.inputs_description.strip(),
-        features="\n".join(table_row(f"`{column}`", f"`{feature}`") for column, feature in info.features.items()),
-        citation=f"## Citation\n\n```bibtex\n{citation}\n```" if citation else "",
-        references="## References\n\n" + "\n".join(f"- <{link}>" for link in links if link) if any(links) else "",
+        features=info.features,
+        citation=info.citation.strip(),
+        links=list(filter(None, [info.homepage, *info.reference_urls, *info.codebase_urls])),
     )
     return f"---\n{settings.to_yaml()}\n---\n\n{body}\n"
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import yaml
 from huggingface_hub import EvalResult, ModelCardData, constants
 
-from temporalwiki.base.markdown import escaped, table_row
+from temporalwiki.base.markdown import escaped
 from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest, ResultScore, TrainingManifest
 from temporalwiki.eval_harness.measures import MEASURES, higher_is_better
 from temporalwiki.eval_harness.results import Result, place_of_measure, place_of_test
@@ -20,7 +20,7 @@ from temporalwiki.methods import METHODS
 from temporalwiki.model_cards.dataset_header import languages
 from temporalwiki.model_cards.edits import signed
 from temporalwiki.model_cards.eval_results import HubDataset, with_interval
-from temporalwiki.model_cards.template import citations, fill, in_words, kinds
+from temporalwiki.model_cards.template import fill, in_words
 
 Kind = Literal["model", "adapter", "expansion"]  # a whole model; a peft adapter; K-Adapter or Modular
 
@@ -97,38 +97,37 @@ def model_card(card: Card) -> str:
     auto_class = f"Auto{'Peft' * (card.kind == 'adapter')}ModelFor{'CausalLM' if decoder else 'Seq2SeqLM'}"
     probed = any(result.manifest.data.config.startswith("probes") for result in card.results)
     limits = {"probes": probed, "steps": bool(run.max_steps), "gguf": bool(card.base and card.base.gguf)}
-    papers = ["jang2022temporalwiki", "jang2022towards", *([_PAPERS[run.method]] if run.method in _PAPERS else [])]
+    scored = [(result, *score) for result in _sorted(card.results) for score in _tests(result)]
+    known = [MEASURES[measure] for _, _, measure, _ in scored if measure in MEASURES]
+    notes = {
+        "intervals": any(score.low is not None for *_, score in scored),
+        "percent": any(measure.sign == "%" for measure in known),
+    }
     body = fill(
         "model",
+        card=card,
         name=name,
-        loading=fill(
-            f"model_{card.kind}",
-            auto_class=auto_class,
-            repo_id=card.repo_id,
-            revision=f', revision="{card.tag}"' if card.tag else "",
-            prompt="The president of France is" + ("" if decoder else " <extra_id_0>."),
-        ),
-        asof=_as_of(card),
+        auto_class=auto_class,
+        revision=f', revision="{card.tag}"' if card.tag else "",
+        prompt="The president of France is" + ("" if decoder else " <extra_id_0>."),
+        as_of=_as_of(card),
         links=_links(card),
         headline=_headline(card),
-        training=_rows(_training(card)),
-        answers=card.answers,
-        log=", and the log of the loss" if card.training.log else "",
-        plot="![loss](loss.png)" if card.training.log else "",
-        options=_rows((name, _value(value)) for name, value in _options(card)),
-        scores=_scores(card) if card.results else "## Scores\n\nNot evaluated.",
-        test=kinds()["trained_on_test"] if card.training.on_test else "",
-        limits="\n".join(f"- {kinds()['model_limits'][name]}" for name, applies in limits.items() if applies),
-        licence=fill("model_licence") if card.base and card.base.licence else "",
-        citation=citations(*papers),
+        training=_training(card),
+        options=[
+            (name, _value(of)) for name, of in sorted(card.training.content["run"].items()) if name not in _NOT_OPTIONS
+        ],
+        scores=[_score_row(*score) for score in scored],
+        notes=[name for name, applies in notes.items() if applies],
+        tuned=any(test.startswith("light-tuned") for _, test, _, _ in scored),
+        precisions=", ".join(sorted({result.manifest.model.precision for result in card.results})),
+        data=", ".join(sorted({_dataset(card, result) for result in card.results})),
+        limits=[name for name, applies in limits.items() if applies],
+        papers=["jang2022temporalwiki", "jang2022towards", *([_PAPERS[run.method]] if run.method in _PAPERS else [])],
     )
     # YAML in ASCII: huggingface_hub writes some characters unescaped that are read back as others (U+0085)
     settings = yaml.safe_dump(header.to_dict(), sort_keys=False)  # type: ignore[no-untyped-call]
     return signed(f"---\n{settings}---\n\n{body}\n")
-
-
-def _rows(pairs: Iterator[tuple[str, str]]) -> str:
-    return "\n".join(table_row(escaped(name), escaped(value)) for name, value in pairs)
 
 
 def _training(card: Card) -> Iterator[tuple[str, str]]:
@@ -198,8 +197,8 @@ def _links(card: Card) -> str:
     return f"It {' and '.join(parts)}." if parts else ""
 
 
-def _headline(card: Card) -> str:
-    """Return the table with the scores learned and forgotten, or "" if they were not measured."""
+def _headline(card: Card) -> list[list[str]]:
+    """Return the table with the scores learned and forgotten; empty if they were not measured."""
     rows = []
     for result in _sorted(card.results):
         scores, start = result.manifest.scores, result.manifest.start
@@ -209,18 +208,14 @@ def _headline(card: Card) -> str:
             if card.base and start.name == str(card.history["base"]):
                 compared = card.base.id  # also if it was trained from a folder
             named = escaped(result.manifest.data.config), escaped(compared)
-            rows.append(table_row(*named, with_interval(learned), with_interval(forgotten)))
-    return fill("model_headline", rows="\n".join(rows)) if rows else ""
+            rows.append([*named, with_interval(learned), with_interval(forgotten)])
+    return rows
 
 
 def _data_read(data: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the counts of the data by part, "new" or "past"; the part is "" for data without parts."""
     parts = [(name, counts) for name, counts in data.items() if isinstance(counts, Mapping)]
     return parts or ([("", data)] if data else [])
-
-
-def _options(card: Card) -> list[tuple[str, Any]]:
-    return [(name, value) for name, value in sorted(card.training.content["run"].items()) if name not in _NOT_OPTIONS]
 
 
 def _value(value: Any) -> str:
@@ -247,27 +242,11 @@ def _tests(result: Result) -> list[tuple[str, str, ResultScore]]:
     return sorted(named, key=lambda one: (place_of_test(one[0]), place_of_measure(one[1])))
 
 
-def _scores(card: Card) -> str:
-    rows = []
-    for result in _sorted(card.results):
-        task, config = result.manifest.task, result.manifest.data.config
-        for test, measure, score in _tests(result):
-            better = {True: "higher", False: "lower", None: ""}[higher_is_better(task.name, measure)]
-            named = [escaped(text) for text in (config, f"{result.manifest.scored} {task.version}", test, measure)]
-            rows.append(table_row(*named, with_interval(score), f"{score.items:,}", better))
-    scored = {(test, measure) for result in card.results for test, measure, _ in _tests(result)}
-    percent = any(MEASURES[measure].sign == "%" for _, measure in scored if measure in MEASURES)
-    tuned = any(test.startswith("light-tuned") for test, _ in scored)
-    intervals = any(score.low is not None for result in card.results for *_, score in _tests(result))
-    return fill(
-        "model_scores",
-        rows="\n".join(rows),
-        intervals=kinds()["model_notes"]["intervals"] if intervals else "",
-        percent=kinds()["model_notes"]["percent"] if percent else "",
-        tuned=kinds()["model_notes"]["tuned"] if tuned else "",
-        precisions=escaped(", ".join(sorted({result.manifest.model.precision for result in card.results}))),
-        data=escaped(", ".join(sorted({_dataset(card, result) for result in card.results}))),
-    )
+def _score_row(result: Result, test: str, measure: str, score: ResultScore) -> list[str]:
+    task = result.manifest.task
+    named = (result.manifest.data.config, f"{result.manifest.scored} {task.version}", test, measure)
+    better = {True: "higher", False: "lower", None: ""}[higher_is_better(task.name, measure)]
+    return [*map(escaped, named), with_interval(score), f"{score.items:,}", better]
 
 
 def _dataset(card: Card, result: Result) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.markdown import escaped, table_row
+from temporalwiki.base.markdown import escaped
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.model_cards.template import fill
 
@@ -28,7 +28,7 @@ def answers_section(results: Sequence[Result]) -> str:
             filter(_is_answer, _items(result)), key=lambda item: (not item.get("strict"), str(item["id"]))
         )
         rows = [
-            table_row(
+            (
                 escaped(str(item["prompt"])),
                 escaped(_shortened(str(item["answer"]))) or "(nothing)",
                 escaped(str(item["object"])),
@@ -37,7 +37,7 @@ def answers_section(results: Sequence[Result]) -> str:
             for item in answered[:_SHOWN]
         ]
         if rows:
-            return fill("model_answers", config=result.manifest.data.config, rows="\n".join(rows))
+            return fill("model_answers", config=result.manifest.data.config, rows=rows)
     return ""
 
 

@@ -8,16 +8,16 @@ from pathlib import PurePosixPath
 from huggingface_hub import SpaceCardData
 
 from temporalwiki.base.errors import in_one_line
-from temporalwiki.base.markdown import code, escaped, table_row
+from temporalwiki.base.markdown import code
 from temporalwiki.builders.manifests import ResultManifest
 from temporalwiki.eval_harness.leaderboard import dataset_on_hub, is_hub_id
 from temporalwiki.eval_harness.leaderboard.figures import Plot
-from temporalwiki.eval_harness.leaderboard.page.methods import hero_of
+from temporalwiki.eval_harness.leaderboard.page import hero_of
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.results import COMMIT, Result
 from temporalwiki.model_cards.edits import signed
 from temporalwiki.model_cards.eval_results import with_interval
-from temporalwiki.model_cards.template import citations, fill
+from temporalwiki.model_cards.template import fill
 
 _BEST = 5  # models
 
@@ -45,20 +45,24 @@ def space_card(
         configs=[{"config_name": "default", "data_files": "results.parquet"}],
     )
     hero = hero_of(figures or {})
+    config, best = _best(rows)
     body = fill(
         "space",
-        picture=f"![{escaped(figures[hero].title)}](./figures/{hero}.png)" if figures and hero else "",
-        best=_best(rows),
-        citation=citations("jang2022temporalwiki", "jang2022towards"),
-        evaluated=_evaluated(results, len(models)) if results else "",
+        hero=hero,
+        picture=figures[hero] if figures and hero else None,
+        config=config,
+        best=best,
+        counted=f"{_counted(len(results), 'result')} of {_counted(len(models), 'model')}",
+        versions=sorted({version for result in results if (version := result.manifest.run.temporalwiki)}),
+        evaluated=_evaluated(results),
     )
     return signed(f"---\n{settings.to_yaml()}\n---\n\n{body}\n")
 
 
-def _best(rows: Sequence[Row]) -> str:
-    """Return a table of the models that learned most of the newest interval and more than they forgot, or "".
+def _best(rows: Sequence[Row]) -> tuple[str, list[list[str]]]:
+    """Return the config of the newest interval, and a table of the models that learned most of it.
 
-    Each model was trained on this interval. Runs of a model with other seeds are one row.
+    They learned more than they forgot, and were trained on it. Runs of a model with other seeds are one row.
     """
     scores = [
         row
@@ -70,19 +74,15 @@ def _best(rows: Sequence[Row]) -> str:
     best = [row for row in scores if row.tested == newest and row.measure == "learned" and row.competes]
     best.sort(key=lambda row: (-row.value, row.label, row.model))
     lines = [
-        table_row(
-            code(row.label),
-            str(row.runs),
-            *(with_interval(score) for score in (row, forgotten[row.label, row.model])),
-        )
+        [code(row.label), str(row.runs), with_interval(row), with_interval(forgotten[row.label, row.model])]
         for row in best[:_BEST]
         if (row.label, row.model) in forgotten
     ]
-    return fill("space_best", rows="\n".join(lines), config=code(best[0].config)) if lines else ""
+    return (best[0].config if lines else ""), lines
 
 
-def _evaluated(results: Sequence[Result], models: int) -> str:
-    """Return the section on the evaluations: a table row for each config and the data that it was read from."""
+def _evaluated(results: Sequence[Result]) -> list[list[str]]:
+    """Return a row for each config and the data that it was read from."""
     by_data: dict[tuple[str, str, str], list[ResultManifest]] = {}
     for result in results:
         data = result.manifest.data
@@ -92,15 +92,9 @@ def _evaluated(results: Sequence[Result], models: int) -> str:
         tasks = sorted({f"{one.scored} {one.task.version}" for one in group})
         count = len({(one.model.name, one.model.revision) for one in group})
         items = max(sum(one.data.rows.values()) for one in group)
-        cells = [code(config), ", ".join(map(code, tasks)), code(dataset), f"{items:,}", code(data_hash), f"{count:,}"]
-        rows.append(table_row(*cells))
-    versions = sorted({version for result in results if (version := result.manifest.run.temporalwiki)})
-    return fill(
-        "space_evaluated",
-        counted=f"{_counted(len(results), 'result')} of {_counted(models, 'model')}",
-        versions=f", by temporalwiki {', '.join(map(code, versions))}" if versions else "",
-        rows="\n".join(rows),
-    )
+        named = code(config), ", ".join(map(code, tasks)), code(dataset)
+        rows.append([*named, f"{items:,}", code(data_hash), f"{count:,}"])
+    return rows
 
 
 def _without_path(dataset: str) -> str:

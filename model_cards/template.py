@@ -1,23 +1,44 @@
-"""The text of cards: Markdown files with $slots, and facts about kinds of configs and papers, in templates/."""
+"""The text of cards: jinja2 templates in Markdown, and facts about kinds of configs and papers, in templates/."""
 
 from __future__ import annotations
 
 import calendar
 import functools
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from string import Template
 from typing import Any
 
+import jinja2
 import yaml
+
+from temporalwiki.base.markdown import code, escaped, table_row
 
 _FOLDER = Path(__file__).with_name("templates")
 
 
-def fill(template: str, **slots: str) -> str:
-    """Return templates/TEMPLATE.md with its $slots filled. An empty slot leaves no gap."""
-    text = Template((_FOLDER / f"{template}.md").read_text("utf-8")).substitute(slots)
-    return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
+def fill(template: str, **values: Any) -> str:
+    """Return templates/TEMPLATE.md with these values. What a condition leaves out leaves no gap.
+
+    The filters ``escaped`` and ``code`` make Markdown of untrusted text, and ``row`` makes a table row of Markdown.
+    """
+    return re.sub(r"\n{3,}", "\n\n", _environment().get_template(f"{template}.md").render(values)).strip("\n")
+
+
+@functools.cache
+def _environment() -> jinja2.Environment:
+    found = jinja2.Environment(loader=jinja2.FileSystemLoader(_FOLDER), undefined=jinja2.StrictUndefined)
+    found.filters |= {"escaped": escaped, "code": code, "commas": _commas, "row": _row, "day": in_words}
+    found.globals |= {"kinds": kinds(), "citations": citations}
+    return found
+
+
+def _commas(number: int | None) -> str:
+    return "" if number is None else f"{number:,}"
+
+
+def _row(cells: Iterable[object]) -> str:
+    return table_row(*(_commas(cell) if isinstance(cell, int | None) else str(cell) for cell in cells))
 
 
 @functools.cache
@@ -27,7 +48,7 @@ def kinds() -> dict[str, Any]:
     return described
 
 
-def citations(*keys: str) -> str:
+def citations(keys: Iterable[str]) -> str:
     """Return the BibTeX entries of papers, by their keys in papers.bib."""
     entries = (_FOLDER / "papers.bib").read_text("utf-8").strip().split("\n\n")
     by_key = {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
