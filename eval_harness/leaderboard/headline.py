@@ -20,6 +20,7 @@ class Column(NamedTuple):
     title: str
     unit: str
     score: ScoreName
+    axis: str = ""  # its name in the figure
     higher_is_better: bool = False
     relative: bool = False  # divided by the start model's
 
@@ -28,13 +29,17 @@ LEARNED = Column(
     "Learned",
     "nats per token; higher is better",
     ScoreName("learned_and_forgotten", "learned", "all"),
+    "Learned: nats per token of changed facts",
     higher_is_better=True,
 )
 FORGOTTEN = Column(
     "Forgotten",
     "nats per token; lower is better",
     ScoreName("learned_and_forgotten", "forgotten", "all"),
+    "Forgotten: nats per token of unchanged facts",
 )
+# what the table, the figure and the ranks of methods are about; the first one sorts them
+MEASURES = (LEARNED, FORGOTTEN)
 _RATIO = "perplexity ÷ start model’s; below 1 is better"
 _TEXTS = tuple(
     Column(title, _RATIO, ScoreName("twiki_intrinsic", "proper_noun_perplexity", kind=kind), relative=True)
@@ -79,7 +84,7 @@ class Entry:
     @property
     def start(self) -> bool:
         """Whether the methods start from this model."""
-        return self.line.initial and LEARNED not in self.values and FORGOTTEN not in self.values
+        return self.line.initial and not any(column in self.values for column in MEASURES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +98,12 @@ class Month:
     @property
     def able(self) -> list[Entry]:
         """The methods that learned more than they forgot; a model that knows nothing is not one of them."""
-        return [entry for entry in self._scored if _able(entry)]
+        return [entry for entry in self.scored if _able(entry)]
 
     @property
     def finding(self) -> str:
         """A sentence on who learned most and who forgot least, and how clear that is."""
-        both, able = self._scored, self.able
+        both, able = [entry for entry in self.scored if not entry.line.control], self.able
         others = [entry for entry in both if entry not in able and not entry.row.trained_on_test]
         if len(both) == 1 or (len(able) == 1 and not others):
             return _alone((able or both)[0])
@@ -129,23 +134,24 @@ class Month:
         return f"Among the methods that learned most, {said}."
 
     @property
-    def _scored(self) -> list[Entry]:
-        return [entry for entry in self.entries if LEARNED in entry.values and FORGOTTEN in entry.values]
+    def scored(self) -> list[Entry]:
+        """The methods with both measures."""
+        return [entry for entry in self.entries if all(column in entry.values for column in MEASURES)]
 
 
 def months(rows: Sequence[Row]) -> list[Month]:
     """Return the months that models were trained up to and tested on, newest first."""
     board = Board(rows)
-    columns = (LEARNED, FORGOTTEN, *_TEXTS)
+    columns = (*MEASURES, *_TEXTS)
     found = _values(board, columns)
-    if not any(LEARNED in values for of_month in found.values() for values in of_month.values()):
+    if not any(MEASURES[0] in values for of_month in found.values() for values in of_month.values()):
         columns = (*_FACTS, *_TEXTS)
         found = _values(board, columns)
     names = {board.place(row.tested): row.tested for row in rows}
     made = []
     for place, of_month in sorted(found.items(), reverse=True):
         entries = [Entry(line, values, next(iter(values.values())).row) for line, values in of_month.items()]
-        if all(entry.start for entry in entries):
+        if all(entry.start or entry.line.control for entry in entries):
             continue
         shown = tuple(column for column in columns if any(column in entry.values for entry in entries))
         made.append(Month(month_name(names[place] or "all data"), shown, tuple(sorted(entries, key=_place))))
@@ -254,10 +260,10 @@ def _values(board: Board, columns: Iterable[Column]) -> dict[int, dict[Line, dic
 
 def _able(entry: Entry) -> bool:
     """Return whether a model learned more than it forgot, without test data; see ``measures.earned``."""
-    rows = [entry.values[column].row for column in (LEARNED, FORGOTTEN) if column in entry.values]
-    return all(row.competes and not row.trained_on_test for row in rows)
+    rows = [entry.values[column].row for column in MEASURES if column in entry.values]
+    return not entry.line.control and all(row.competes and not row.trained_on_test for row in rows)
 
 
-def _place(entry: Entry) -> tuple[bool, bool, float]:
+def _place(entry: Entry) -> tuple[bool, bool, bool, float]:
     column, value = next(iter(entry.values.items()))
-    return entry.start, not _able(entry), -value.value if column.higher_is_better else value.value
+    return entry.start, entry.line.control, not _able(entry), -value.value if column.higher_is_better else value.value

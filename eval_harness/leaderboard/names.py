@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from temporalwiki.methods import METHODS
+from temporalwiki.methods import CONTROLS, METHODS
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -16,8 +16,8 @@ _MONTHS = (
 def method_name(label: str) -> str:
     """Return a label with its method's name as the paper writes it: "Mix-Review, gpt2" for "mix_review, gpt2"."""
     method, mark = re.match(r"(\w*)(, | \(|$)?", label).groups()  # type: ignore[union-attr]
-    known = mark is not None and method in METHODS
-    return METHODS[method].name + label[len(method) :] if known else label
+    entry = (METHODS | CONTROLS).get(method)
+    return entry.name + label[len(method) :] if entry and mark is not None else label
 
 
 def month_name(month: str) -> str:

@@ -29,6 +29,7 @@ from temporalwiki.eval_harness.measures import Columns, Composition, composition
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
 from temporalwiki.eval_harness.results import COMMIT, MOST_ITEMS, Result
 from temporalwiki.eval_harness.statistics import Estimate, Items, Ranks, estimate, ranks
+from temporalwiki.methods import CONTROLS
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Row:
     clusters: int
     runs: int  # training runs of the same recipe with other seeds; the interval of one run leaves their spread out
     spread: float | None  # standard deviation over runs; None for one run
-    competes: bool  # False for a score that a model could have without knowing anything
+    competes: bool  # False for a control, and for a score that a model could have without knowing anything
     rank_best: int | None  # None: not ranked
     rank_worst: int | None
     result: str  # the result file, relative to the folder of results
@@ -255,7 +256,8 @@ def _of_score(
         of_runs = [results[i].manifest for i in runs]
         stored = {name: [run.scores.get(f"{test}/{name}") for run in of_runs] for name in _COMPARED}
         of_test = {name: fmean(one.value for one in of if one) for name, of in stored.items() if all(of)}
-        fair = better is not None and not any(run.model.trained_on_test for run in of_runs)
+        unfair = any(run.model.trained_on_test or run.model.method in CONTROLS for run in of_runs)
+        fair = better is not None and not unfair
         return fair and earned(measure, found, of_test, [made[i] for i in runs if i in made])
 
     for models in comparable.values():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from temporalwiki.eval_harness import misalignment
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.methods import METHODS
+from temporalwiki.methods import CONTROLS, METHODS
 
 
 class ScoreName(NamedTuple):
@@ -41,9 +41,14 @@ class Line:
     rows: tuple[Row, ...]
 
     @property
+    def control(self) -> bool:
+        """Whether it must know nothing of the facts: a control is grey, has no rank, and is never the best."""
+        return self.method in CONTROLS
+
+    @property
     def fair(self) -> bool:
-        """Whether none of its checkpoints was trained on test data, so that the line can be the best."""
-        return not any(row.trained_on_test for row in self.rows)
+        """Whether it can be the best: it is no control, and no checkpoint was trained on test data."""
+        return not self.control and not any(row.trained_on_test for row in self.rows)
 
     @property
     def initial(self) -> bool:
@@ -71,7 +76,8 @@ class Board:
         found = [line for label, of_label in by_label.items() for line in _lines(label, of_label, _APART)]
         place = {method: i for i, method in enumerate(METHODS)}
         self.lines = sorted(
-            found, key=lambda line: (not line.initial, place.get(line.method or "", len(place)), line.label)
+            found,
+            key=lambda line: (not line.initial, line.control, place.get(line.method or "", len(place)), line.label),
         )
 
     def place(self, month: str | None) -> int:

@@ -7,33 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from temporalwiki.eval_harness.leaderboard.cutoffs import Known
-from temporalwiki.eval_harness.leaderboard.figures import (
-    average_perplexity,
-    entity_types,
-    fuar_bars,
-    learned_and_forgotten,
-    learning_rate,
-    misalignment,
-    relations,
-    relative_perplexity,
-    style,
-    timeline,
-)
-from temporalwiki.eval_harness.leaderboard.figures.plot import Plot
+from temporalwiki.eval_harness.leaderboard.figures import style
+from temporalwiki.eval_harness.leaderboard.figures.dataset import DATA_FIGURES
+from temporalwiki.eval_harness.leaderboard.figures.models import FIGURES, TIMELINE
+from temporalwiki.eval_harness.leaderboard.figures.style import Plot
 from temporalwiki.eval_harness.leaderboard.rows import Row
 
-__all__ = ["DATA_FIGURES", "FIGURES", "Plot", "write_figures"]
-
-FIGURES: dict[str, Plot] = {
-    "learned_and_forgotten": learned_and_forgotten.PLOT,
-    "relative_perplexity": relative_perplexity.PLOT,
-    "average_perplexity": average_perplexity.PLOT,
-    "misalignment": misalignment.FACTS,
-    "misalignment_text": misalignment.TEXT,
-    "fuar": fuar_bars.PLOT,
-    "learning_rate": learning_rate.PLOT,
-}
-DATA_FIGURES: dict[str, Plot] = {"entity_types": entity_types.PLOT, "relations": relations.PLOT}
+__all__ = ["DATA_FIGURES", "FIGURES", "TIMELINE", "Plot", "write_figures"]
 
 
 def write_figures(
@@ -48,7 +28,7 @@ def write_figures(
     drawn: dict[str, Plot] = {}
     possible: dict[str, tuple[Plot, Any]] = {name: (plot, rows) for name, plot in FIGURES.items()}
     possible |= {name: (plot, data) for name, plot in DATA_FIGURES.items()}
-    possible["cutoffs"] = timeline.PLOT, cutoffs
+    possible["cutoffs"] = TIMELINE, cutoffs
     for name, (plot, source) in possible.items():
         figure = None if source is None else plot.draw(source)
         paths = [folder / f"{name}{ending}" for ending in (".svg", ".png", "_narrow.svg")]

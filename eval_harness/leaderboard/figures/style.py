@@ -47,7 +47,7 @@ COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW, GREY)
 # the last ones are stars with four, six and eight points
 MARKERS: tuple[Any, ...] = (*"s^DvPX<>p*hdH8", (4, 1, 0), (6, 1, 0), (8, 1, 0))
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1)))
-HATCHES = ("", "///", "...", "\\\\\\", "xx", "---", "++", "oo", "|||", "OO", "**", "/o", "\\o")
+HATCHES = ("", "///")
 LONGEST, _SHORTEST = 30, 8  # characters per label
 _MONTH_NAME = 0.75  # inches
 _DPI = 200
@@ -95,14 +95,36 @@ svg { background: #201f1c; fill: #ebe7df }
 ON_LIGHT, ON_DARK = "#010101", "#fefefe"
 
 
+class Plot(NamedTuple):
+    """A figure of the leaderboard's rows, of cutoffs or of a dataset.
+
+    ``draw`` takes the source and the width in inches, and returns None if the source lacks what the figure shows. The
+    label of the figure is a sentence about its finding.
+    """
+
+    title: str
+    caption: str
+    draw: Callable[..., Figure | None]
+
+
 class Look(NamedTuple):
     """The look of the line that joins a method's checkpoints in a figure."""
 
     colour: str
     marker: Any
     dash: Any
-    hatch: str
     hollow: bool  # another line has the same colour
+
+    def marks(self, bars: bool = True) -> dict[str, Any]:
+        """Return matplotlib's options for the points of the line and, with ``bars``, for their intervals."""
+        return {
+            "color": self.colour,
+            "marker": self.marker,
+            "markerfacecolor": "white" if self.hollow else self.colour,
+            "markeredgecolor": self.colour if self.hollow else BLACK,
+            "markeredgewidth": 1.0 if self.hollow else 0.4,
+            **({"elinewidth": 0.8, "capsize": 1.5} if bars else {}),
+        }
 
 
 def looks(lines: Sequence[Line]) -> dict[str, Look]:
@@ -116,9 +138,12 @@ def looks(lines: Sequence[Line]) -> dict[str, Look]:
     further = 0
     for line in lines:
         place = _METHODS.index(line.method) if line.method in _METHODS else None
+        if line.control:
+            found[line.label] = Look(GREY, MARKERS[-1 - len(found) % len(MARKERS)], DASHES[2], hollow=True)
+            continue
         if line.initial and "initial" not in drawn:
             drawn.add("initial")
-            found[line.label] = Look(BLACK, "o", "-", "", False)
+            found[line.label] = Look(BLACK, "o", "-", hollow=False)
             continue
         first = place is not None and line.method not in drawn
         drawn.add(line.method)
@@ -127,7 +152,6 @@ def looks(lines: Sequence[Line]) -> dict[str, Look]:
             BLACK if line.initial else COLOURS[(further if place is None else place) % len(COLOURS)],
             MARKERS[number % len(MARKERS)],
             DASHES[number % len(DASHES)],
-            HATCHES[number % len(HATCHES)],
             hollow=not first,
         )
         further += not first
@@ -167,6 +191,13 @@ def month_ticks(first: int, last: int, inches: float) -> dict[int, str]:
     """Return month -> name for an axis of months, counted as year * 12 + month - 1: as many as have room."""
     step = max(1, -(-(last - first + 1) // max(1, int(inches / _MONTH_NAME))))
     return {month: f"{month // 12}-{month % 12 + 1:02}" for month in range(first, last + 1, step)}
+
+
+def listed_downwards(axes: Axes, labels: Sequence[str]) -> None:
+    """Label the bars of horizontal axes, the first at the top."""
+    axes.set_yticks(range(len(labels)), labels)
+    axes.set_ylim(len(labels) - 0.4, -0.6)
+    axes.tick_params(axis="y", length=0)
 
 
 @contextmanager

@@ -10,24 +10,35 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from string import Template
-from typing import Any
+from typing import Any, NamedTuple, Protocol
+
+import jinja2
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
-from temporalwiki.eval_harness.leaderboard.headline import Month, months
+from temporalwiki.eval_harness.leaderboard.headline import (
+    MEASURES,
+    Column,
+    Entry,
+    Month,
+    months,
+    ratio,
+    signed,
+    training_runs,
+)
 from temporalwiki.eval_harness.leaderboard.names import listed
-from temporalwiki.eval_harness.leaderboard.page.methods import Captioned, figure, hero_of, methods_section
-from temporalwiki.eval_harness.leaderboard.page.scores import href, scores_data
+from temporalwiki.eval_harness.leaderboard.page.scores import compact, href, score_text, scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.tables.table import Table
+from temporalwiki.eval_harness.leaderboard.tables import Table
+from temporalwiki.methods import CONTROLS, METHODS
 
 TITLE = "TemporalWiki leaderboard"
 _HERE = Path(__file__).parent
 _CUTOFFS = "cutoffs"
+_HERO = ("learned_and_forgotten", "learning_rate")  # the picture at the top: the first that there is
 _LINKS = {
     "Paper: TemporalWiki": "https://arxiv.org/abs/2204.14211",
     "Paper: CKL": "https://arxiv.org/abs/2110.03215",
@@ -35,6 +46,26 @@ _LINKS = {
     "Add a model": "#add",
     "Cite": "#cite",
 }
+
+
+class Captioned(Protocol):
+    """A figure or table with a title and a caption."""
+
+    @property
+    def title(self) -> str:
+        """A few words that name it, or what it shows."""
+
+    @property
+    def caption(self) -> str:
+        """A few sentences on what it shows."""
+
+
+class _Text(NamedTuple):
+    """A cell of the table of methods: its text, and what stands below it."""
+
+    main: str
+    small: str = ""
+    bold: bool = False
 
 
 def write_page(
@@ -71,31 +102,47 @@ def write_page(
         "trusted-types 'none'",
     ]
     by_month, hero = months(rows), hero_of(figures)
-    links = {f"Dataset: {name}": f"https://huggingface.co/datasets/{name}" for name in datasets} | _LINKS
-    finding = by_month[0].finding if by_month else ""
-    page = Template((_HERE / "template.html").read_text("utf-8")).substitute(
+    more = {name: of for name, of in figures.items() if name != _CUTOFFS and (name != hero or not by_month)}
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters["href"] = href
+    page = environment.get_template("template.html").render(
         policy="; ".join(policy),
-        title=escape(title),
-        description=escape(finding or "What language models learn and forget as Wikipedia changes"),
-        preview=f'<meta property="og:image" content="{href(f"figures/{hero}.png")}">' if hero else "",
-        notice="".join(map(_notice, warnings)),
+        title=title,
+        finding=by_month[0].finding if by_month else "",
+        hero=hero,
+        warnings=[re.sub("`([^`]+)`", r"<code>\1</code>", escape(warning)) for warning in warnings],
         style=style,
         script=script,
         data=_in_script(scores_data(rows, results)),
-        tested=escape(_tested(by_month)),
-        links=" ".join(f'<a href="{escape(url)}"{_new_tab(url)}>{escape(name)}</a>' for name, url in links.items()),
-        methods=methods_section(by_month, figures),
-        cutoffs=_cutoffs(cutoffs, figures.get(_CUTOFFS)),
-        no_scores="" if rows else " hidden",
-        figures=_figures(
-            {name: of for name, of in figures.items() if name != _CUTOFFS and (name != hero or not by_month)}
-        ),
-        tables=_tables(tables),
+        tested=_tested(by_month),
+        links={f"Dataset: {name}": f"https://huggingface.co/datasets/{name}" for name in datasets} | _LINKS,
+        months=[
+            {"month": month, "lines": [(entry, _about(entry), _cells(entry, month)) for entry in month.entries]}
+            for month in by_month
+        ],
+        runs=_runs(by_month[0]) if by_month else "",
+        explained=bool(by_month) and MEASURES[0] in by_month[0].columns,
+        cutoffs=cutoffs if isinstance(cutoffs, Table) else None,
+        scored=bool(rows),
+        figures=figures,
+        more=more,
+        tables=tables,
     )
     path = out / "index.html"
     with whole_file(path) as part:  # a lone surrogate in a name cannot be encoded
         part.write_bytes(page.encode("utf-8", "replace"))
     return path
+
+
+def hero_of(figures: Mapping[str, Captioned]) -> str | None:
+    """Return the name of the figure at the top of the page."""
+    return next((name for name in _HERO if name in figures), None)
 
 
 def without_results(page: str) -> str:
@@ -106,24 +153,61 @@ def without_results(page: str) -> str:
     return re.sub(r'\{"results":"[^"]*",', '{"results":null,', page, count=1)  # quotation marks in data are escaped
 
 
-def _notice(warning: str) -> str:
-    shown = re.sub("`([^`]+)`", r"<code>\1</code>", escape(warning))
-    return f'<p class="notice" role="note">About the data: {shown}.</p>'
-
-
 def _tested(by_month: Sequence[Month]) -> str:
     """Return a sentence on what the page compares."""
     if not by_month:
         return ""
-    methods = len({entry.line.label for month in by_month for entry in month.entries if not entry.start})
+    methods = len(
+        {
+            entry.line.label
+            for month in by_month
+            for entry in month.entries
+            if not entry.start and not entry.line.control
+        }
+    )
     bases = sorted({entry.row.base for month in by_month for entry in month.entries} - {""})
     what = f"{methods} {'method' if methods == 1 else 'methods'}"
     span = f"{len(by_month)} months, the newest is {by_month[0].name}" if len(by_month) > 1 else by_month[0].name
     return f"Here: {what}{f' on {listed(bases[:3])}' if bases else ''}, {span}."
 
 
-def _new_tab(url: str) -> str:
-    return ' target="_blank" rel="noopener"' if url.startswith("http") else ""
+def _runs(month: Month) -> str:
+    """Return the page's sentences on training runs."""
+    rows = [value.row for entry in month.entries if not entry.start for value in entry.values.values()]
+    spread = " ±: the standard deviation between runs." if any(row.runs > 1 for row in rows) else ""
+    return training_runs(rows) + spread
+
+
+def _about(entry: Entry) -> str:
+    known = (METHODS | CONTROLS).get(entry.line.method or "")
+    about = known.about if known else ""
+    return f"{about}; reads before it answers" if entry.row.retrieved else about
+
+
+def _cells(entry: Entry, month: Month) -> list[tuple[str, _Text]]:
+    """Return the cells of a method's line with the heads of their columns."""
+    row, parameters = entry.row, ""
+    if row.trainable is not None:
+        of = f" of {compact(row.parameters)}" if row.parameters not in (None, row.trainable) else ""
+        parameters = f"{compact(row.trainable)}{of} parameters"
+    tokens = f"{compact(row.tokens)} tokens" if row.tokens is not None else "–"
+    cost = _Text("nothing") if entry.start else _Text(tokens, parameters)
+    return [*((column.title, _cell(entry, column)) for column in month.columns), ("Cost", cost)]
+
+
+def _cell(entry: Entry, column: Column) -> _Text:
+    if entry.start and column in MEASURES:
+        return _Text("0", "by definition")
+    if column not in entry.values:
+        return _Text("–")
+    value, row = entry.values[column].value, entry.values[column].row
+    if column.relative:
+        size = f"perplexity {score_text(row.value, 1)}"
+        return _Text(size) if entry.start else _Text(ratio(value), size, bold=True)
+    runs = f"; {row.runs} runs ± {signed(row.spread or 0)}" if row.runs > 1 else ""
+    unknown = row.low is None or row.high is None
+    interval = "no interval" if unknown else f"{signed(row.low or 0)} to {signed(row.high or 0)}"
+    return _Text(signed(value), f"{interval}{runs}", bold=True)
 
 
 def _in_script(data: Any) -> str:
@@ -134,51 +218,3 @@ def _in_script(data: Any) -> str:
 
 def _hash_of(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _cutoffs(table: Captioned | None, timeline: Captioned | None) -> str:
-    """Return the section on the models' knowledge cutoffs, a picture and a table, or ""."""
-    if not isinstance(table, Table):
-        return ""
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in table.columns)
-    lines = [
-        f'<tr><th scope="row"><bdi>{escape(str(first))}</bdi></th>'
-        + "".join(f"<td><bdi>{escape(str(cell))}</bdi></td>" for cell in others)
-        + "</tr>"
-        for first, *others in table.lines
-    ]
-    shown = [figure(_CUTOFFS, timeline)] if timeline else []
-    shown += [
-        f'<div class="board"><table class="cutoffs"><caption class="unseen">{escape(table.title)}</caption>',
-        f"<thead><tr>{head}</tr></thead>\n<tbody>",
-        *lines,
-        "</tbody></table></div>",
-        f'<p class="legend">{escape(table.caption)}</p>',
-    ]
-    return _section(_CUTOFFS, table.title, "", shown, "")
-
-
-def _figures(figures: Mapping[str, Captioned]) -> str:
-    shown = [figure(name, of) for name, of in figures.items()]
-    return _section("figures", "Figures", "", shown, "")
-
-
-def _tables(tables: Mapping[str, Captioned]) -> str:
-    shown = []
-    for name, table in tables.items():
-        path = href(f"tables/{name}")
-        shown.append(
-            f"<li><strong>{escape(table.title)}</strong> <span>{escape(table.caption)}</span> "
-            f'<span class="links"><a href="{path}.md">Markdown</a> <a href="{path}.csv">CSV</a></span></li>'
-        )
-    shown.append(
-        "<li><strong>All scores</strong> <span>Every score with its interval, ranks, model and test, one per "
-        'row.</span> <span class="links"><a href="./results.parquet">Parquet</a></span></li>'
-    )
-    return _section("tables", "Tables and data", '<ul class="files">\n', shown, "\n</ul>")
-
-
-def _section(name: str, title: str, before: str, shown: Iterable[str], after: str) -> str:
-    if not (inside := "\n".join(shown)):
-        return ""
-    return f'<section aria-labelledby="{name}"><h2 id="{name}">{title}</h2>\n{before}{inside}{after}\n</section>'

@@ -13,10 +13,10 @@ from matplotlib.patches import Rectangle
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard import write_leaderboard
 from temporalwiki.eval_harness.leaderboard.cutoffs import Known, read_cutoffs
-from temporalwiki.eval_harness.leaderboard.figures import timeline
+from temporalwiki.eval_harness.leaderboard.figures import TIMELINE
 from temporalwiki.eval_harness.leaderboard.figures.style import NARROW, WIDTH
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
-from temporalwiki.eval_harness.leaderboard.tables.cutoffs import cutoffs_table
+from temporalwiki.eval_harness.leaderboard.tables import cutoffs_table
 from temporalwiki.eval_harness.results import read_results
 from temporalwiki.model_cards.space import space_card
 
@@ -128,7 +128,7 @@ def test_a_damaged_file_is_named(case: str, tmp_path: Path) -> None:
 
 def test_a_bar_is_the_interval_and_a_dot_the_cutoff(tmp_path: Path) -> None:
     write_all(tmp_path)
-    figure = timeline.PLOT.draw(read_cutoffs(tmp_path))
+    figure = TIMELINE.draw(read_cutoffs(tmp_path))
     assert figure is not None
     [axes] = figure.axes
     bars = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
@@ -165,7 +165,7 @@ FINDINGS: dict[str, tuple[list[int | None], str]] = {
 def test_the_finding(case: str) -> None:
     months, said = FINDINGS[case]
     known = [Known("m", "found" if at is not None else "cannot tell", at, at, at, "", "", None, None) for at in months]
-    figure = timeline.PLOT.draw(known)
+    figure = TIMELINE.draw(known)
     assert figure is not None
     assert figure.get_label() == said
 
@@ -179,13 +179,13 @@ def test_no_text_is_cut_off_or_lies_over_another(months: int, width: float) -> N
     last = JANUARY + months - 1
     known = [Known(name, "found", last, JANUARY, last, "", "", JANUARY, last) for name in NAMES]
     known.append(Known("unsure", "cannot tell", None, None, None, "", "", JANUARY, last))
-    figure = timeline.PLOT.draw(known, width)
+    figure = TIMELINE.draw(known, width)
     assert figure is not None
     assert "cannot tell" in check_texts(figure)
 
 
 def test_without_a_cutoff_there_is_nothing() -> None:
-    assert timeline.PLOT.draw([]) is None
+    assert TIMELINE.draw([]) is None
     assert cutoffs_table([]) is None
 
 

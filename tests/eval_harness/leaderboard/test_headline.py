@@ -127,7 +127,7 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
             "diff": Method(at(0.5), at(0.3)),
             "lora": Method(at(0.2), at(-0.1)),
             "random": Method(at(2.0), at(9.0)),  # loses changed facts less than others
-            "untrained": Method(at(-0.1), at(-0.05)),
+            "blank": Method(at(-0.1), at(-0.05)),
         },
         "Among the methods that learned more than they forgot, Diff learned most; LoRA forgot least",
         "",
@@ -141,7 +141,7 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
         {
             "diff": Method(at(0.25), at(0.15)),
             "lora": Method(at(0.22), at(0.12)),
-            "untrained": Method(at(0.0), at(0.0)),
+            "blank": Method(at(0.0), at(0.0)),
         },
         "Among the methods that learned more than they forgot, none clearly learned more than the others; none "
         "clearly forgot less than the others",
@@ -151,7 +151,7 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
         {
             "diff": Method(at(0.5), at(0.1), ((1, 1), (2, 2))),
             "lora": Method(at(0.3), at(0.05), ((2, 2), (1, 1))),
-            "untrained": Method(at(0), at(0)),
+            "blank": Method(at(0), at(0)),
         },
         "Among the methods that learned more than they forgot, Diff learned most; LoRA forgot least",
         "",
@@ -160,9 +160,9 @@ SAID: dict[str, tuple[dict[str, Method], str, str]] = {
         {
             "diff": Method(at(0.5), at(0.1)),
             "random": Method(at(2.0), at(9.0)),
-            "untrained": Method(at(0.0, 0), at(0.0, 0)),
+            "blank": Method(at(0.0, 0), at(0.0, 0)),
         },
-        "Diff learned 0.50 and forgot 0.10 nats per token; random and untrained did not learn more than they forgot",
+        "Diff learned 0.50 and forgot 0.10 nats per token; random and blank did not learn more than they forgot",
         "",
     ),
     "nobody learned more than it forgot": (
@@ -277,3 +277,12 @@ def test_a_model_that_was_trained_on_test_data_does_not_lead() -> None:
 )
 def test_a_small_ratio_keeps_a_digit(value: float, shown: str) -> None:
     assert ratio(value) == shown
+
+
+def test_controls_come_last_and_lead_nothing() -> None:
+    methods = {"shuffled": Method(at(9.0), at(-9.0), ((1, 1), (1, 1))), "diff": Method(at(1.5), at(0.25))}
+    month = newest(methods)
+    assert [entry.name for entry in month.entries] == ["Diff", "Shuffled"]
+    assert [entry.name for entry in month.able] == ["Diff"]
+    assert month.finding == "Diff learned 1.50 and forgot 0.25 nats per token"
+    assert not months(facts("shuffled", methods["shuffled"]))

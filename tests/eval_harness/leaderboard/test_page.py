@@ -42,6 +42,7 @@ HOSTILE = [
     "\ud800",
     "",
 ]
+PAGE = Path(__file__).with_name("page.html")
 VOID = {"meta", "link", "img", "input", "source"}
 
 
@@ -166,18 +167,6 @@ def test_the_policy_allows_this_script_and_style_and_no_other(tmp_path: Path) ->
     assert set(loaded) == {None, "data:,"}
 
 
-def test_figures_tables_and_results_are_linked(tmp_path: Path) -> None:
-    figures = {"fuar": Shown("FUAR", "Forgotten & gained")}
-    page = Elements(write_page([make_row()], figures, {"ckl": Shown("CKL", "x")}, tmp_path, results="../results"))
-    (image,) = page.all("img")
-    assert (image["src"], image["alt"]) == ("./figures/fuar.svg", "FUAR")
-    assert [source["srcset"] for source in page.all("source")] == ["./figures/fuar_narrow.svg"]
-    links = {link["href"] for link in page.all("a")}
-    assert links >= {"./figures/fuar.png", "./tables/ckl.md", "./tables/ckl.csv", "./results.parquet"}
-    data = json.loads(page.inside["script"][1])
-    assert (data["results"], data["boards"][0]["file"]) == ("../results", [make_row().result])
-
-
 def test_the_first_picture_is_the_preview(tmp_path: Path) -> None:
     figures = {name: Shown(f"Title of {name}", "x") for name in ("fuar", "learned_and_forgotten")}
     for row, place in ((make_row(task="lama"), 1), (learned("diff", 1.0, 0.0)[0], 0)):
@@ -203,26 +192,26 @@ def text_of(page: str, tag: str) -> list[str]:
     ]
 
 
-def test_it_opens_with_a_line_for_each_method(tmp_path: Path) -> None:
+def some_rows() -> list[Row]:
+    """Two methods and the start model in two months."""
+    rows = learned("diff", 1.0, 0.0, month="20211001-20211101", tested="20211001-20211101")
     month, text = {"month": "20211101-20211201", "tested": "20211101-20211201"}, "proper_noun_perplexity"
-    rows = learned("diff", 0.5, -0.02, **month, parameters=124_000_000, trainable=404_000, tokens=5_200_000)
-    rows += learned("mix_review", 1.5, 0.3, **month)
+    rows += learned("diff", 0.5, -0.02, **month, parameters=124_000_000, trainable=404_000, tokens=5_200_000)
+    rows += learned("mix_review", 1.5, 0.3, **month) + learned("shuffled", 0.1, 0.2, competes=False, **month)
     for label, at, value in (("initial", None, 20.0), ("diff", month["month"], 15.0)):
         kind = {"task": "twiki_intrinsic", "kind": "diffset", "test": "train", "measure": text}
         rows.append(make_row(**month | kind | {"month": at}, label=label, method=label, value=value))
-    page = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
-    assert text_of(page, "h2")[0] == "Mix-Review learned most; Diff forgot least"
-    assert "One training run for each method; differences between runs are not included." in page
-    assert "significant" not in page
-    lines = text_of(text_between(page, '<table class="methods">', "</table>"), "tr")
-    assert [line.partition(" nats")[0] for line in lines[:1]] == ["Method Learned"]
-    assert lines[1:] == [
-        "Mix-Review mixes changes with old text, less each epoch 1.50 1.40 to 1.60 0.30 0.20 to 0.40 – 2.05 K tokens "
-        "1.00 K parameters",
-        "Diff trains on the changes only 0.50 0.40 to 0.60 −0.02 −0.12 to 0.08 0.75 perplexity 15.0 5.20 M tokens "
-        "404 K of 124 M parameters",
-        "Start model before any training 0 by definition 0 by definition perplexity 20.0 nothing",
-    ]
+    return rows
+
+
+def test_the_page_is_the_one_that_was_looked_at(tmp_path: Path) -> None:
+    """All but its head, script and scores: banner, links, methods by month, figures, tables."""
+    figures = {name: Shown(f"Title of {name}", "Gained & lost") for name in ("learned_and_forgotten", "fuar")}
+    more = {"warnings": ["<b> & `<c>`, `small"], "datasets": ["acme/wiki"], "results": "../results"}
+    page = write_page(some_rows(), figures, {"ckl": Shown("CKL", "x")}, tmp_path, **more).read_text("utf-8")
+    assert text_between(page, "<body>", '<script type="application/json"') == PAGE.read_text("utf-8")
+    bare = write_page([make_row()], {}, {}, tmp_path).read_text("utf-8")
+    assert 'class="notice"' not in bare and "Figures" not in bare
 
 
 def text_between(text: str, begin: str, end: str) -> str:
@@ -249,13 +238,6 @@ def test_it_says_how_many_training_runs_there_are(tmp_path: Path, runs: tuple[in
     assert ("3 runs ± 0.04" in page) == (3 in runs) == (f"{says} ±: the standard deviation between runs." in page)
 
 
-def test_older_months_are_folded(tmp_path: Path) -> None:
-    rows = [row for month in ("0910", "1011") for row in learned("diff", 1.0, 0.0, month=month, tested=month)]
-    page = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
-    assert text_of(page, "summary")[0] == "September to October: Diff learned 1.00 and forgot 0.00 nats per token"
-    assert page.index("<details>") > page.index('class="methods"')
-
-
 def test_without_learned_and_forgotten_it_opens_with_what_there_is(tmp_path: Path) -> None:
     rows = [make_row(label="initial", method="initial", month=None, value=200.0), make_row()]
     page = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
@@ -270,25 +252,6 @@ def test_without_learned_and_forgotten_it_opens_with_what_there_is(tmp_path: Pat
     assert text_of(page, "h2")[0] == "All scores"
 
 
-def test_a_banner_is_there_when_there_is_something_to_say(tmp_path: Path) -> None:
-    banner = '<p class="notice" role="note">About the data: &lt;b&gt; &amp; <code>&lt;c&gt;</code>, `small.</p>'
-    assert banner in write_page([make_row()], {}, {}, tmp_path, warnings=["<b> & `<c>`, `small"]).read_text("utf-8")
-    assert 'class="notice"' not in write_page([make_row()], {}, {}, tmp_path).read_text("utf-8")
-
-
-def test_it_links_to_papers_data_and_how_to_go_on(tmp_path: Path) -> None:
-    page = Elements(write_page([make_row()], {}, {}, tmp_path, datasets=["acme/wiki"]))
-    links = {link["href"] for link in page.all("a")}
-    assert links >= {
-        "https://huggingface.co/datasets/acme/wiki",
-        "https://arxiv.org/abs/2204.14211",
-        "https://arxiv.org/abs/2110.03215",
-        "#add",
-        "#cite",
-    }
-    assert {"add", "cite"} <= {attributes.get("id") for _, attributes in page.found}
-
-
 @pytest.mark.parametrize("results", ["../results", ".", "..", "tables", "/home/alice", "/", *filter(None, HOSTILE)])
 def test_a_page_that_goes_elsewhere_is_one_that_never_had_results(tmp_path: Path, results: str) -> None:
     rows = [row for name in ('{"results":"x",', "a</a>", *HOSTILE) for row in everything_named(name)]
@@ -298,10 +261,6 @@ def test_a_page_that_goes_elsewhere_is_one_that_never_had_results(tmp_path: Path
     )
     assert with_ != without
     assert without_results(with_) == without_results(without) == without
-
-
-def test_without_figures_there_is_no_heading_of_them(tmp_path: Path) -> None:
-    assert "Figures" not in write_page([make_row()], {}, {}, tmp_path).read_text("utf-8")
 
 
 def test_no_rows_are_refused(tmp_path: Path) -> None:

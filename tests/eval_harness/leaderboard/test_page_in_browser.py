@@ -21,7 +21,7 @@ from matplotlib.image import imread
 from temporalwiki.eval_harness.leaderboard.figures import write_figures
 from temporalwiki.eval_harness.leaderboard.page import write_page
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.tables.table import Table
+from temporalwiki.eval_harness.leaderboard.tables import Table
 
 from a_row import make_row
 

@@ -10,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.leaderboard.figures import DATA_FIGURES, entity_types, write_figures
+from temporalwiki.eval_harness.leaderboard.figures import DATA_FIGURES, dataset, write_figures
 
 from a_dataset import Types, write_probes
 from a_figure import bars, check_texts
@@ -116,8 +116,8 @@ def test_the_manifest_of_a_hub_repository_is_fetched(tmp_path: Path, monkeypatch
         asked.append((repository, options))
         return str(folder)
 
-    monkeypatch.setattr(entity_types, "newest_probes", lambda data: f"probes-{MONTH}")
-    monkeypatch.setattr(entity_types, "snapshot_download", fetch)
+    monkeypatch.setattr(dataset, "newest_probes", lambda data: f"probes-{MONTH}")
+    monkeypatch.setattr(dataset, "snapshot_download", fetch)
     for data in ("org/temporalwiki", "org/temporalwiki@2021.12"):
         figure = draw(data)
         assert figure is not None
@@ -131,7 +131,7 @@ def test_the_manifest_of_a_hub_repository_is_fetched(tmp_path: Path, monkeypatch
     def fail(*_: Any, **__: Any) -> str:
         raise ConnectionError("no network\nat all")
 
-    monkeypatch.setattr(entity_types, "snapshot_download", fail)
+    monkeypatch.setattr(dataset, "snapshot_download", fail)
     with pytest.raises(InputError, match=rf"org/temporalwiki: manifests/{MONTH}.json cannot be fetched: no network$"):
         draw("org/temporalwiki")
 

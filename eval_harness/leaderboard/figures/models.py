@@ -1,0 +1,589 @@
+"""The figures of the papers, and of what models learned and forgot, drawn from the leaderboard's rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from temporalwiki.eval_harness.cutoff_report import in_words
+from temporalwiki.eval_harness.leaderboard.cutoffs import Known
+from temporalwiki.eval_harness.leaderboard.figures import style as of_style
+from temporalwiki.eval_harness.leaderboard.figures.style import (
+    BLACK,
+    BLUE,
+    GREY,
+    SKY,
+    VERMILLION,
+    WIDTH,
+    Look,
+    Plot,
+    annotate,
+    fitting,
+    legend,
+    listed_downwards,
+    logarithmic_if_wide,
+    looks,
+    month_ticks,
+    shortened,
+    styled,
+)
+from temporalwiki.eval_harness.leaderboard.headline import MEASURES, Month, months, ratio
+from temporalwiki.eval_harness.leaderboard.names import listed, method_name, month_name, short_month
+from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
+from temporalwiki.eval_harness.leaderboard.tables import number
+
+Value = tuple[float, float | None, float | None]  # with its interval
+Grid = dict[tuple[int, int], float]  # month trained, month tested -> value relative to Initial
+
+_MONTH = 0.7  # inches for the name of a month
+_SPREAD = 0.6  # share of a month's width over which the points of its lines are spread
+_NOTHING: Value = (math.nan, None, None)  # a missing month interrupts a line
+_BAR = 0.24  # inches per bar
+_CELL, _PANEL = 0.40, 1.35  # inches: side of a cell, width of the narrowest panel
+_FURTHEST = math.log(4)  # where the colours end, so that one very bad model does not make all others white
+_LEFT, _BELOW, _ABOVE, _SCALE = 0.85, 0.8, 0.28, 0.75  # inches: margins of a panel, height of the colour scale
+_COLOURS = LinearSegmentedColormap.from_list("better to worse", [BLUE, "white", VERMILLION], 257)  # odd: 1 is white
+_MISSING = (0.85, 0.85, 0.85, 1.0)
+_MOST = 12  # most months of a heat map
+_HALF = 0.5  # of a month: a bar begins with the first day of a month and ends with the last
+
+_NAMES_OF_TEXT = {
+    name: ScoreName("twiki_intrinsic", "proper_noun_perplexity", kind=kind)
+    for kind, name in (("diffset", "new text (diffsets)"), ("unchanged", "old text (unchanged)"))
+}
+_AVERAGE = ScoreName("twiki_probes", "perplexity", "average")
+_FUAR = {"lama": "LAMA (exact match)", "probes": "TWiki-Probes"}
+# (score of unchanged, score of changed) facts or text; the figure of learning rates shows the first that has scores
+_KEPT_AND_CHANGED = {
+    "facts": [ScoreName("twiki_probes", "perplexity", split) for split in ("unchanged", "changed")],
+    "text": [ScoreName("twiki_intrinsic", "perplexity", kind=kind) for kind in ("unchanged", "diffset")],
+}
+
+
+def draw_lines(
+    axes: Axes, by_month: Mapping[int, str], series: Mapping[str, Mapping[int, Value]], look: Mapping[str, Look]
+) -> list[Any]:
+    """Draw the values of each label over the months, and return the artists.
+
+    The points of a month are drawn side by side, so that none hides another.
+    """
+    step = _SPREAD / max(len(series), 8)
+    drawn = []
+    for i, (label, points) in enumerate(series.items()):
+        shift = (i - (len(series) - 1) / 2) * step
+        values = [points.get(place, _NOTHING) for place in by_month]
+        known = any(low is not None and high is not None for _, low, high in values)
+        drawn.append(
+            axes.errorbar(
+                [x + shift for x in range(len(values))],
+                [value for value, _, _ in values],
+                yerr=_lengths(values) if known else None,
+                linestyle=look[label].dash,
+                **look[label].marks(),
+            )
+        )
+    names = [short_month(month) for month in by_month.values()]
+    width = axes.figure.get_size_inches()[0] / axes.get_subplotspec().get_gridspec().ncols
+    every = -(-len(names) // max(1, int(width / _MONTH)))
+    axes.set_xticks(range(0, len(names), every), names[::every])
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    axes.set_xlabel("month")
+    axes.grid(axis="y")
+    axes.set_axisbelow(True)
+    return drawn
+
+
+def draw_bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look], room: float) -> None:
+    """Draw a bar with its interval for each line, its name at most ``room`` inches wide; infinite bars are hatched."""
+    finite = [end for row in found.values() for end in (row.value, row.high) if end is not None and math.isfinite(end)]
+    right = 1.08 * max([*finite, 0.1])
+    if right > 1:
+        axes.axvline(1, color=BLACK, linewidth=0.8, linestyle=(0, (4, 2)), zorder=0)
+    for y, (line, row) in enumerate(found.items()):
+        known = math.isfinite(row.value)
+        axes.barh(
+            y,
+            row.value if known else right,
+            height=0.7,
+            facecolor=look[line.label].colour if known else "white",
+            edgecolor=BLACK,
+            linewidth=0.6,
+            hatch=None if known else "////",
+        )
+        if known and row.low is not None and row.high is not None:
+            ends = _lengths([(row.value, row.low, min(row.high, right))])
+            axes.errorbar(row.value, y, xerr=ends, color=BLACK, linewidth=1, capsize=2.5, linestyle="none")
+        # to the right of the axes, where it cannot cover a bar or an interval
+        axes.text(1.015, y, number(row.value), transform=axes.get_yaxis_transform(), va="center", ha="left")
+    names = fitting([line.label for line in found], room, 8)
+    several = len({row.tested for row in found.values()}) > 1
+    months_of = [f" ({short_month(row.tested, ' ')})" if several and row.tested else "" for row in found.values()]
+    listed_downwards(axes, [names[line.label] + month for line, month in zip(found, months_of, strict=True)])
+    axes.set_xlim(0, right)
+
+
+def draw_heat_map(
+    axes: Axes, grid: Grid, trained: Mapping[int, str], tested: Mapping[int, str], norm: Normalize
+) -> None:
+    """Draw a cell for each month trained and tested, with an outline where both are the same."""
+    for y, row in enumerate(trained):
+        for x, column in enumerate(tested):
+            value, own = grid.get((row, column)), row == column
+            colour = _MISSING if value is None else _COLOURS(norm(math.log(value)))
+            margin, edge = (0.04, (BLACK, 1.6)) if own else (0.0, ("white", 0.5))
+            corner, side = (x + margin, y + margin), 1 - 2 * margin
+            axes.add_patch(Rectangle(corner, side, side, facecolor=colour, edgecolor=edge[0], linewidth=edge[1]))
+            text = "–" if value is None else _in_cell(value)
+            axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=_on(colour))
+    axes.set_xlim(0, len(tested))
+    axes.set_ylim(len(trained), 0)
+    names = [short_month(month).replace("–", "–\n") for month in tested.values()]
+    axes.set_xticks([x + 0.5 for x in range(len(tested))], names)
+    axes.set_yticks([y + 0.5 for y in range(len(trained))], [short_month(month) for month in trained.values()])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    axes.set_xlabel("month tested")
+    axes.set_ylabel("trained to")
+
+
+def _lengths(values: Sequence[Value]) -> Any:
+    """Return the lengths of the intervals below and above the values; a percentile interval may exclude its value."""
+    ends = [(value, value if low is None else low, value if high is None else high) for value, low, high in values]
+    return [[max(0.0, value - low) for value, low, _ in ends], [max(0.0, high - value) for value, _, high in ends]]
+
+
+def _in_cell(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.0f}" if value < 1000 else f"{value:.0e}"
+
+
+def _on(colour: tuple[float, ...]) -> str:
+    """Return black or white, the one with more contrast to a colour (WCAG 2, relative luminance)."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3]]
+    luminance = sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+    return of_style.ON_LIGHT if luminance > 0.179 else of_style.ON_DARK
+
+
+def _grown(axes: Axes, margin: float, near: float) -> None:
+    """Finish axes with points: small differences around ``near`` must not look large."""
+    axes.margins(margin)
+    axes.update_datalim([(near - 0.02, near - 0.02), (near + 0.02, near + 0.02)])
+    axes.autoscale_view()
+    axes.grid(visible=True)
+    axes.set_axisbelow(True)
+
+
+# What models learned and forgot
+
+
+@styled
+def _learned_and_forgotten(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
+    newest = next((month for month in months(rows) if month.scored), None)
+    if newest is None:
+        return None
+    look = looks(Board(rows).lines)
+    return _scattered(newest, look, width, legended=False) or _scattered(newest, look, width, legended=True)
+
+
+def _scattered(newest: Month, look: Mapping[str, Look], width: float, *, legended: bool) -> Figure | None:
+    """Return the figure with names at the points, or with a legend; None if the points leave no room for a name."""
+    figure = Figure(figsize=(width, 3.5), layout="constrained")
+    axes = figure.subplots()
+    for at in (axes.axhline, axes.axvline):
+        at(0, color=GREY, linewidth=0.8)
+    texts = [((0.0, 0.0), "Start model")]
+    lines = []
+    drawn: list[Any] = axes.plot([0], [0], color=BLACK, marker="o", linestyle="none", markersize=6)
+    labels = [entry.line.label for entry in newest.scored]
+    names = fitting(labels, 0.4 * width, 8)
+    for entry in newest.scored:
+        y, x = (entry.values[column] for column in MEASURES)
+        errors = {"xerr": _lengths([(x.value, x.low, x.high)]), "yerr": _lengths([(y.value, y.low, y.high)])}
+        marks = look[entry.line.label].marks() | {"markersize": 7, "capsize": 2}
+        drawn.append(axes.errorbar(x.value, y.value, **errors, **marks))
+        texts.append(((x.value, y.value), names[entry.line.label]))
+        lines += [((x.low, y.value), (x.high, y.value)), ((x.value, y.low), (x.value, y.high))]
+    _grown(axes, 0.14, 0)
+    axes.set_ylabel(MEASURES[0].axis)
+    axes.set_xlabel(MEASURES[1].axis)
+    axes.set_title("↖ better", loc="left", color=GREY)
+    figure.set_label(f"{newest.name}: {newest.finding}")
+    if legended:
+        legend(figure, ["initial", *labels], drawn)
+    elif not annotate(figure, axes, texts, lines):
+        return None
+    return figure
+
+
+@styled
+def _learning_rate(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
+    board = Board(rows)
+    found = {what: _kept_and_changed(board, *scores) for what, scores in _KEPT_AND_CHANGED.items()}
+    what = next((what for what, points in found.items() if points), None)
+    if what is None:
+        return None
+    points, groups, look = found[what], _by_method(found[what]), looks(board.lines)
+    figure = Figure(figsize=(width, 4.2), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    axes.axvline(1, color=BLACK, linewidth=0.8)
+    axes.axhline(1, color=BLACK, linewidth=0.8)
+    drawn = axes.plot([1], [1], color=BLACK, marker="o", linestyle="none", markersize=7)
+    for group in groups:
+        of_group = min((look[line.label] for line in group), key=lambda one: one.hollow)
+        marks = of_group.marks(bars=False) | {"markersize": 7}
+        xs, ys = zip(*(points[line] for line in group), strict=True)
+        drawn += axes.plot(xs, ys, linestyle=of_group.dash, **marks)
+    axes.set_xlabel(f"unchanged {what}: perplexity ÷ start model's\n(right of 1: forgets)")
+    axes.set_ylabel(f"changed {what}: perplexity ÷ start model's\n(below 1: learns)")
+    logarithmic_if_wide(axes, "x", [1, *(x for x, _ in points.values())])
+    logarithmic_if_wide(axes, "y", [1, *(y for _, y in points.values())])
+    _grown(axes, 0.12, 1)
+    legend(figure, ["initial", *_names_of_groups(groups)], drawn)
+    rates = [(points[line], _rate(line.learning_rate or 0)) for group in groups if len(group) > 1 for line in group]
+    annotate(figure, axes, rates, [(point, point) for point in ((1.0, 1.0), *points.values())])
+    if fair := [line for line in points if line.fair]:
+        least, most = (min(fair, key=lambda line: points[line][at]) for at in (0, 1))
+        figure.set_label(
+            f"{method_name(most.label)} has the lowest perplexity of changed {what} ({points[most][1]:.2f} of the "
+            f"start model's), {method_name(least.label)} of unchanged {what} ({points[least][0]:.2f})"
+        )
+    return figure
+
+
+def _kept_and_changed(board: Board, kept: ScoreName, changed: ScoreName) -> dict[Line, tuple[float, float]]:
+    """Return line -> (unchanged, changed) score relative to Initial, in its newest month that has both."""
+    found = {}
+    for line in board.lines:
+        x, y = board.relative(line, kept), board.relative(line, changed)
+        if not line.initial and (both := x.keys() & y.keys()):
+            found[line] = x[max(both)], y[max(both)]
+    return found
+
+
+def _by_method(lines: Iterable[Line]) -> list[list[Line]]:
+    """Group lines of one method and base that differ only in their learning rate, sorted by it."""
+    found: dict[tuple[str | None, str, str], list[Line]] = {}
+    for line in lines:
+        found.setdefault((line.method, line.base, line.rows[0].retrieved), []).append(line)
+    groups = []
+    for (method, _, _), of_method in found.items():
+        rates = [line.learning_rate for line in of_method]
+        if method is None or None in rates or len(set(rates)) < len(rates):
+            groups += [[line] for line in of_method]
+        else:
+            groups.append(sorted(of_method, key=lambda line: line.learning_rate or 0))
+    return groups
+
+
+def _names_of_groups(groups: Sequence[Sequence[Line]]) -> list[str]:
+    names = [group[0].method if len(group) > 1 and group[0].method else group[0].label for group in groups]
+    named = zip(names, groups, strict=True)
+    return [f"{name}, {group[0].base}" if names.count(name) > 1 else name for name, group in named]
+
+
+def _rate(value: float) -> str:
+    """Return a learning rate as text, such as 1e-4."""
+    digits, _, exponent = f"{value:.2e}".partition("e")
+    return f"{float(digits):g}e{int(exponent)}"
+
+
+# TemporalWiki's figures 2, 3 and 4
+
+
+@styled
+def _relative_perplexity(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
+    board = Board(rows)
+    trained = [line for line in board.lines if not line.initial]
+    panels = {
+        name: series
+        for name, score in _NAMES_OF_TEXT.items()
+        if any((series := {line.label: board.relative(line, score) for line in trained}).values())
+    }
+    if not panels:
+        return None
+    lines = [line for line in trained if any(series[line.label] for series in panels.values())]
+    across = len(panels) if width == WIDTH else 1
+    down = len(panels) // across
+    figure = Figure(figsize=(width, 2.8 * down), layout="constrained")
+    every = figure.subplots(down, across, squeeze=False, sharey=True).ravel()
+    figure.supylabel("perplexity of names ÷ start model's", fontsize="medium")
+    drawn: list[Any] = []
+    for axes, (name, series) in zip(every, panels.items(), strict=True):
+        initial = axes.axhline(1, color=BLACK, linewidth=1.3)
+        points: dict[str, dict[int, Value]] = {
+            line.label: {at: (value, None, None) for at, value in series[line.label].items()} for line in lines
+        }
+        drawn = [initial, *draw_lines(axes, board.months(_NAMES_OF_TEXT[name]), points, looks(board.lines))]
+        axes.set_title(name)
+    values = [value for series in panels.values() for of_line in series.values() for value in of_line.values()]
+    logarithmic_if_wide(every[0], "y", [1.0, *values])
+    legend(figure, ["initial", *(line.label for line in lines)], drawn)
+    fair = [line.label for line in lines if line.fair]
+    said = "; ".join(filter(None, (_predicts_best(name, series, fair) for name, series in panels.items())))
+    figure.set_label(said[:1].upper() + said[1:])
+    return figure
+
+
+def _predicts_best(name: str, series: Mapping[str, Mapping[int, float]], fair: Sequence[str]) -> str:
+    newest = max(at for of_line in series.values() for at in of_line)
+    values = [(series[label][newest], label) for label in fair if newest in series[label]]
+    if not values:
+        return ""
+    least, label = min(values)
+    return f"{name}: {method_name(label)} predicts names best ({ratio(least)} of the start model's perplexity)"
+
+
+@styled
+def _average_perplexity(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
+    board = Board(rows)
+    series = {line: own for line in board.lines if (own := board.own_month(line, _AVERAGE))}
+    if not series:
+        return None
+    figure = Figure(figsize=(width, 3.2), layout="constrained")
+    axes = figure.subplots()
+    points: dict[str, dict[int, Value]] = {
+        line.label: {at: (row.value, row.low, row.high) for at, row in own.items()} for line, own in series.items()
+    }
+    drawn = draw_lines(axes, board.months(_AVERAGE), points, looks(board.lines))
+    axes.set_ylabel("average perplexity of facts\n(lower is better)")
+    logarithmic_if_wide(axes, "y", [row.value for own in series.values() for row in own.values()])
+    legend(figure, list(points), drawn)
+    newest = max(at for own in series.values() for at in own)
+    if fair := [line for line, own in series.items() if newest in own and line.fair]:
+        best = min(fair, key=lambda line: series[line][newest].value)
+        value, month = series[best][newest].value, board.months(_AVERAGE)[newest]
+        figure.set_label(
+            f"{method_name(best.label)} has the lowest average perplexity on facts of {month_name(month)}: "
+            f"{value:,.3g}"
+        )
+    return figure
+
+
+def _misalignment(score: ScoreName, what: str) -> Callable[..., Figure | None]:
+    """Return a function that draws a heat map of a score for each line."""
+
+    @styled
+    def draw(rows: Sequence[Row], room: float = WIDTH) -> Figure | None:
+        board = Board(rows)
+        columns = dict(list(board.months(score).items())[-_MOST:])
+        grids = {line: grid for line in board.lines if (grid := _grid(board, line, score, columns))}
+        if all(trained == tested for grid in grids.values() for trained, tested in grid):
+            return None
+        furthest = max(abs(math.log(value)) for grid in grids.values() for value in grid.values())
+        end = min(max(furthest, 0.01), _FURTHEST)
+        norm = Normalize(-end, end)
+        wide = max(_PANEL, len(columns) * _CELL)
+        across = min(len(grids), max(1, int(room / (wide + _LEFT))))
+        trained = {}
+        for line, grid in grids.items():
+            named = {board.place(row.month): row.month for row in line.rows if row.month is not None}
+            trained[line] = {place: named[place] for place in sorted({place for place, _ in grid})}
+        high = max(map(len, trained.values())) * _CELL + _BELOW + _ABOVE
+        down = math.ceil(len(grids) / across)
+        width, height = max(across * (wide + _LEFT) + 0.15, room), down * high + _SCALE
+        figure = Figure(figsize=(width, height))
+        names = fitting([line.label for line in grids], wide, 9)
+        for i, (line, grid) in enumerate(grids.items()):
+            tall = len(trained[line]) * _CELL
+            x = _LEFT + i % across * (width - 0.15) / across
+            y = height - i // across * high - _ABOVE - tall
+            axes = figure.add_axes((x / width, y / height, len(columns) * _CELL / width, tall / height))
+            draw_heat_map(axes, grid, trained[line], columns, norm)
+            axes.set_title(names[line.label], loc="left")
+        _colour_scale(figure, norm, furthest > end, what)
+        own = [
+            min(of_month, key=lambda trained: of_month[trained]) == tested
+            for grid in grids.values()
+            for tested in {tested for trained, tested in grid if trained == tested}
+            if len(of_month := {trained: value for (trained, month), value in grid.items() if month == tested}) > 1
+        ]
+        figure.set_label(
+            f"In {sum(own)} of {len(own)} cases, the model trained up to a month has the lowest {what} of that month"
+        )
+        return figure
+
+    return draw
+
+
+def _grid(board: Board, line: Line, score: ScoreName, shown: Collection[int]) -> Grid:
+    initial = board.initial_of(line)
+    if line.initial or initial is None:
+        return {}
+    before = {place: row.value for place, row in board.own_month(initial, score).items()}
+    grid: Grid = {}
+    for row in filter(score.of, line.rows):
+        trained, tested = board.place(row.month), board.place(row.tested)
+        if row.month is not None and tested in shown and min(row.value, before.get(tested, 0)) > 0:
+            grid.setdefault((trained, tested), row.value / before[tested])
+    newest = sorted({trained for trained, _ in grid})[-_MOST:]
+    return {(trained, tested): value for (trained, tested), value in grid.items() if trained in newest}
+
+
+def _colour_scale(figure: Figure, norm: Normalize, cut: bool, what: str) -> None:
+    """Draw the colour scale at the bottom; ``cut`` says that there are values beyond its ends."""
+    width, height = figure.get_size_inches()
+    axes = figure.add_axes(((width / 2 - 1.3) / width, 0.42 / height, 2.6 / width, 0.13 / height))
+    steps = 64
+    for i in range(steps):
+        colour = _COLOURS(i / (steps - 1))
+        axes.add_patch(Rectangle((i / steps, 0), 1 / steps, 1, facecolor=colour, edgecolor=colour, linewidth=0.2))
+    axes.set_xlim(0, 1)
+    least, most = (f"{math.exp(end):.2f}" for end in (norm.vmin, norm.vmax))
+    axes.set_xticks([0, 0.5, 1], [f"≤ {least}", "1", f"≥ {most}"] if cut else [least, "1", most])
+    axes.set_yticks([])
+    axes.spines[:].set_color(GREY)
+    axes.set_xlabel(f"{what} ÷ start model's (lower is better)")
+
+
+# CKL's FUAR
+
+
+@styled
+def _fuar(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
+    board = Board(rows)
+    panels: dict[str, dict[Line, Row]] = {}
+    for test, name in _FUAR.items():
+        newest = {line: board.newest(line, ScoreName("fuar", "fuar", test)) for line in board.lines}
+        if found := {line: of_line[0] for line, of_line in newest.items() if of_line}:
+            panels[name] = found
+    if not panels:
+        return None
+    bars = [len(found) for found in panels.values()]
+    figure = Figure(figsize=(width, _BAR * sum(bars) + 0.75 * len(bars)), layout="constrained")
+    every = figure.subplots(len(panels), 1, squeeze=False, height_ratios=[count + 1 for count in bars])
+    for axes, (name, found) in zip(every[:, 0], panels.items(), strict=True):
+        draw_bars(axes, found, looks(board.lines), 0.35 * width)
+        axes.set_xlabel("FUAR (lower is better)")
+        axes.set_title(name, loc="left")
+    figure.set_label("; ".join(_forgot_least(name, found) for name, found in panels.items()))
+    return figure
+
+
+def _forgot_least(name: str, found: Mapping[Line, Row]) -> str:
+    found = {line: row for line, row in found.items() if line.fair}
+    least = min((row.value for row in found.values()), default=math.inf)
+    if not math.isfinite(least):
+        return f"{name}: no method gained anything"
+    best = {line: row for line, row in found.items() if row.value == least}
+    names = listed([method_name(line.label) for line in best])
+    ends = [math.inf if row.high is None else row.high for row in best.values() if row.low is not None]
+    lows = [row.low for line, row in found.items() if line not in best and row.low is not None]
+    overlapping = sum(low <= max(ends) for low in lows) if ends else 0
+    unclear = f"; intervals of other methods overlap ({overlapping})" if overlapping else ""
+    return f"{name}: {names} forgot least for each point gained ({number(least)}){unclear}"
+
+
+# Knowledge cutoffs
+
+
+@styled
+def _timeline(cutoffs: Sequence[Known], width: float = WIDTH) -> Figure | None:
+    if not cutoffs:
+        return None
+    figure = Figure(figsize=(width, 0.75 + 0.3 * len(cutoffs)), layout="constrained")
+    axes = figure.subplots()
+    known = [month for one in cutoffs for month in (one.first, one.last, one.low, one.high) if month is not None]
+    left, right = (min(known) - _HALF, max(known) + _HALF) if known else (0.0, 1.0)
+    for row, one in enumerate(cutoffs):
+        if one.first is not None and one.last is not None:
+            axes.plot([one.first - _HALF, one.last + _HALF], [row, row], color=GREY, linewidth=0.8, zorder=1)
+        if one.low is None and one.high is None:
+            beside = {"textcoords": "offset points", "va": "center", "color": BLACK}
+            text = axes.annotate(one.verdict, (left, row), (4, 0), **beside)
+            text.set_bbox({"facecolor": "white", "edgecolor": "none", "pad": 1})
+            continue
+        start = left if one.low is None else one.low - _HALF
+        end = right if one.high is None else one.high + _HALF
+        axes.barh(row, end - start, 0.5, start, color=SKY, zorder=2)
+        at, marker = (one.cutoff, "o") if one.cutoff is not None else (start, "<") if one.low is None else (end, ">")
+        axes.plot([at], [row], marker, color=BLUE, clip_on=False, zorder=3)
+    names = shortened([str(row) for row in range(len(cutoffs))], int(width * 4), lambda row: cutoffs[int(row)].model)
+    listed_downwards(axes, list(names.values()))
+    axes.set_ylim(len(cutoffs) - 0.5, -0.5)
+    axes.tick_params(axis="y", pad=8)
+    axes.spines["left"].set_visible(False)
+    axes.set_xlim(left, right)
+    ticks = month_ticks(round(left + _HALF), round(right - _HALF), 0.7 * width) if known else {}
+    axes.set_xticks(list(ticks), list(ticks.values()))
+    axes.set_xlabel("month of the change")
+    axes.grid(axis="x")
+    axes.set_axisbelow(True)
+    ends = sorted(one.cutoff for one in cutoffs if one.cutoff is not None)
+    if not ends:
+        figure.set_label("The data do not show where the knowledge of a model ends")
+        return figure
+    first, last = ends[0], ends[-1]
+    when = f"between {in_words(first, last // 12)} and {in_words(last)}" if first < last else f"in {in_words(last)}"
+    models = "models" if cutoffs[1:] else "model"
+    figure.set_label(f"The knowledge of {len(ends)} of {len(cutoffs)} {models} ends {when}")
+    return figure
+
+
+_ON_MONTHS = (
+    "Rows: the month that a model was trained up to. Columns: the month that it was tested on. Cells: its {what}, "
+    "divided by the initial model's. Blue (below 1): better than before training; orange: worse. Outlined: a model on "
+    "its own month. Grey: not measured. At most the newest twelve months are shown. TemporalWiki, figure 4."
+)
+FIGURES: dict[str, Plot] = {
+    "learned_and_forgotten": Plot(
+        "Learned against forgotten",
+        "How much more likely each method's newest model finds the objects of changed facts (learned) and how much "
+        "less likely those of unchanged facts (forgotten) than the start model does. A change of 0.69 nats per token "
+        "means that a token became, on average, twice (or half) as likely. Lines: 95 % intervals. Further up and to "
+        "the left is better.",
+        _learned_and_forgotten,
+    ),
+    "relative_perplexity": Plot(
+        "Perplexity of proper nouns, relative to Initial",
+        "The perplexity of the tokens of proper nouns, divided by the initial model's (the line at 1), in each "
+        "month's diffset and in unchanged articles, for models trained up to that month. Below 1, a model predicts "
+        "the text better than before its training. TemporalWiki, figure 2.",
+        _relative_perplexity,
+    ),
+    "average_perplexity": Plot(
+        "Average perplexity of unchanged and changed facts",
+        "The mean of the zero-shot perplexities of each month's unchanged and changed facts (TWiki-Probes), for "
+        "models trained up to that month; lower is better. Bars: 95 % intervals over subjects and relations. "
+        "Overlapping bars do not mean that two models are equal: see their ranks. TemporalWiki, figure 3.",
+        _average_perplexity,
+    ),
+    "misalignment": Plot(
+        "Temporal misalignment: changed facts",
+        _ON_MONTHS.format(what="zero-shot perplexity of the month's changed facts (TWiki-Probes)"),
+        _misalignment(ScoreName("twiki_probes", "perplexity", "changed"), "perplexity of changed facts"),
+    ),
+    "misalignment_text": Plot(
+        "Temporal misalignment: new and changed text",
+        _ON_MONTHS.format(what="perplexity of the month's diffset"),
+        _misalignment(ScoreName("twiki_intrinsic", "perplexity", kind="diffset"), "perplexity of diffset text"),
+    ),
+    "fuar": Plot(
+        "FUAR: forgetting per gain",
+        "How many points a method's newest model lost on facts that stay true, for each point that it gained on "
+        "updated and new facts. Lower is better; at 1 (dashed) a model forgets as much as it gains. Black lines: "
+        "95 % intervals; a line that reaches the right edge has no upper end. Hatched: the model gained nothing. "
+        "CKL, section 3.3.",
+        _fuar,
+    ),
+    "learning_rate": Plot(
+        "Learning against forgetting",
+        "Perplexity of changed and of unchanged facts (or text), divided by the initial model's, for each method's "
+        "newest model on its own month. Lower: it learned more. Further left: it forgot less. Lines join models of "
+        "one method that differ in the learning rate, which is written next to each.",
+        _learning_rate,
+    ),
+}
+TIMELINE = Plot(
+    "Up to when models know what changed",
+    "A dot is the last month whose changes a model knows, the bar its 95 % interval. A triangle: the data end before "
+    "the bar does. The thin line shows the months of the data.",
+    _timeline,
+)

@@ -1,0 +1,302 @@
+"""The tables of the papers, made from the leaderboard's rows, as Markdown and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from temporalwiki.base.files import whole_file
+from temporalwiki.base.markdown import escaped, one_line, table_row
+from temporalwiki.eval_harness.cutoff_report import written
+from temporalwiki.eval_harness.leaderboard.cutoffs import Known
+from temporalwiki.eval_harness.leaderboard.headline import MEASURES, training_runs
+from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
+
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are their wide forms
+_CLOZES = {
+    "invariantlama": "InvariantLAMA",
+    "updatedlama": "UpdatedLAMA",
+    "newlama": "NewLAMA",
+    "newlama-easy": "NewLAMA-Easy",
+}
+_FUAR = ScoreName("fuar", "fuar", "lama")
+
+
+@dataclass(frozen=True)
+class Score:
+    """A value with its 95 % interval; ``best`` values are bold."""
+
+    value: float
+    low: float | None
+    high: float | None
+    best: bool = False
+
+
+Cell = str | int | Score | None  # None: not measured or not known
+_Columns = list[tuple[str, Sequence[Cell]]]  # name, cells
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; each line has one cell for each column."""
+
+    title: str
+    caption: str
+    columns: tuple[str, ...]
+    lines: tuple[tuple[Cell, ...], ...]
+
+    @classmethod
+    def of(cls, title: str, caption: str, columns: _Columns) -> Table:
+        """Return a table made of its columns."""
+        cells = (cells for _, cells in columns)
+        return cls(title, caption, tuple(name for name, _ in columns), tuple(zip(*cells, strict=True)))
+
+
+def learned_and_forgotten(rows: Sequence[Row]) -> Table | None:
+    """Return what each method learned and forgot, or None if no method has these scores.
+
+    It has one line for each method and two columns for each month, the newest month first. The method that learned
+    most in the newest month comes first.
+    """
+    scores = {column.title.lower(): column.score for column in MEASURES}
+    board = Board([row for row in rows if any(score.of(row) for score in scores.values())])
+    own = {line: {name: board.own_month(line, score) for name, score in scores.items()} for line in board.lines}
+    tested = {place: month for score in scores.values() for place, month in board.months(score).items()}
+    shown = sorted({place for of in own.values() for by_month in of.values() for place in by_month}, reverse=True)
+    if not shown:
+        return None
+
+    def place(line: Line) -> tuple[bool, float]:
+        row = own[line][MEASURES[0].title.lower()].get(shown[0])
+        return (False, -row.value) if row and row.competes else (True, 0.0)
+
+    lines = sorted(board.lines, key=place)
+    columns: _Columns = [("method", [line.label for line in lines])]
+    for at in shown:
+        for name in scores:
+            columns.append((f"{tested[at]} {name}", column([own[line][name].get(at) for line in lines])))
+    cells = [row for of in own.values() for by_month in of.values() for row in by_month.values()]
+    return Table.of(
+        "Learned and forgotten",
+        "How much likelier the objects of facts became since the start model, in nats per token. Learned: the gain of "
+        "changed facts minus that of unchanged facts of the same relations; higher is better. Forgotten: the loss of "
+        "unchanged facts; lower is better. The columns of a month show the models that were trained up to that "
+        f"month. In brackets: 95 % intervals over facts. {training_runs(cells)} Bold: the best value of a column, "
+        "and models whose rank may be 1. A model that did not learn more than it forgot has no rank.",
+        columns,
+    )
+
+
+def temporalwiki_table_3(title: str, how: str, stage: str, measure: str, rows: Sequence[Row]) -> Table | None:
+    """Return TemporalWiki's table 3: unchanged and changed facts, for the models trained up to each month.
+
+    ``how`` is a sentence on how to read the values; ``stage`` is a prefix of the tests ("light-tuned/").
+    """
+    board = Board(rows)
+    scores = {
+        test: ScoreName("twiki_probes", measure, stage + test, "probes")
+        for test in ("unchanged", "changed", "average")
+    }
+    lines = [line for line in board.lines if any(board.own_month(line, score) for score in scores.values())]
+    if not lines:
+        return None
+    newest = [next(row for score in scores.values() for row in board.newest(line, score)) for line in lines]
+    columns: _Columns = [
+        ("method", [line.label for line in lines]),
+        ("trainable parameters", [row.trainable for row in newest]),
+        ("tokens read", [row.tokens for row in newest]),
+    ]
+    months = {place: month for score in scores.values() for place, month in board.months(score).items()}
+    for place, month in sorted(months.items()):
+        for test, score in scores.items():
+            cells = column([board.own_month(line, score).get(place) for line in lines])
+            if any(cells):
+                columns.append((f"{month} {test}", cells))
+    return Table.of(
+        title,
+        f"{how} The columns of a month show the models that were trained up to that month, and the same initial "
+        "model. In brackets: 95 % intervals over subjects and relations. Bold: the best value of a column, and "
+        "models whose rank may be 1 with 95 % confidence. Parameters and tokens belong to a method's newest "
+        "model.",
+        columns,
+    )
+
+
+def ckl_table_2(rows: Sequence[Row]) -> Table | None:
+    """Return CKL's table 2: each line's newest checkpoint on the newest config of each kind, and its FUAR."""
+    board = Board([row for row in rows if row.task == "lama" or _FUAR.of(row)])
+    scores = {kind: ScoreName("lama", "exact_match", kind=kind) for kind in _CLOZES}
+    newest: dict[Line, Row] = {}
+    for line in board.lines:
+        if found := [row for score in scores.values() for row in board.newest(line, score)]:
+            newest[line] = max(found, key=lambda row: board.place(row.month))
+    if not newest:
+        return None
+
+    def of_newest(score: ScoreName, tested: int | None) -> list[Score | None]:
+        """Return a score of each line's newest checkpoint on the month ``tested``, or on any month."""
+        found = []
+        for line, checkpoint in newest.items():
+            same = [row for row in board.newest(line, score) if row.month == checkpoint.month]
+            found.append(next((row for row in same if tested is None or board.place(row.tested) == tested), None))
+        return column(found)
+
+    months: Sequence[Cell] = [row.month for row in newest.values()]
+    columns: _Columns = [
+        ("method", [line.label for line in newest]),
+        *([("month", months)] if any(months) else []),
+        ("trainable parameters", [row.trainable for row in newest.values()]),
+        ("parameters", [row.parameters for row in newest.values()]),
+    ]
+    scored: _Columns = []
+    for kind, score in scores.items():
+        asked = board.months(score)
+        last = max(asked, default=-1)
+        scored.append((f"{_CLOZES[kind]} {asked.get(last, '')}".strip(), of_newest(score, last)))
+    scored.append(("FUAR", of_newest(_FUAR, None)))
+    return Table.of(
+        "CKL, table 2: exact match, and forgetting per gain (FUAR)",
+        "Exact match of each method's newest model in percent; higher is better. FUAR is the points forgotten "
+        'for each point updated or acquired; lower is better, and "no gain" means no such points. In brackets: '
+        "95 % intervals. Bold: the best value of a column, and models whose rank may be 1 with 95 % confidence.",
+        [*columns, *((name, cells) for name, cells in scored if any(cells))],
+    )
+
+
+def cutoffs_table(cutoffs: Sequence[Known]) -> Table | None:
+    """Return a table with a line for each knowledge cutoff, or None without cutoffs."""
+    if not cutoffs:
+        return None
+
+    def span(first: int | None, last: int | None) -> str:
+        return " to ".join(dict.fromkeys(written(month) or "" for month in (first, last) if month is not None))
+
+    def interval(one: Known) -> str:
+        if one.low is not None and one.high is not None:
+            return span(one.low, one.high)
+        ends = {"from": one.low, "up to": one.high}
+        return "".join(f"{word} {written(month)}" for word, month in ends.items() if month is not None)
+
+    return Table.of(
+        "Knowledge cutoffs",
+        "The last month whose changes a model knows, with its 95 % interval, by temporalwiki cutoff. A cutoff before "
+        "or after the data has one end. “Cannot tell” is the answer for a model that knows too little.",
+        [
+            ("model", [one.model for one in cutoffs]),
+            ("cutoff", [written(one.cutoff) or one.verdict for one in cutoffs]),
+            ("95 % interval", [interval(one) for one in cutoffs]),
+            ("evidence", [one.evidence for one in cutoffs]),
+            ("data", [one.data for one in cutoffs]),
+            ("months of the data", [span(one.first, one.last) for one in cutoffs]),
+        ],
+    )
+
+
+_TUNED = "TWiki-Probes after light-tuning"
+_LOWER, _HIGHER = "Lower is better.", "In percent, higher is better."
+# name -> function that makes the table, or None if the rows lack its scores
+TABLES: dict[str, Callable[[Sequence[Row]], Table | None]] = {
+    "learned_and_forgotten": learned_and_forgotten,
+    "temporalwiki_table_3": partial(
+        temporalwiki_table_3, "TemporalWiki, table 3: zero-shot perplexity of TWiki-Probes", _LOWER, "", "perplexity"
+    ),
+    "light_tuned_perplexity": partial(
+        temporalwiki_table_3, f"{_TUNED}: perplexity", _LOWER, "light-tuned/", "perplexity"
+    ),
+    "light_tuned_exact_match": partial(
+        temporalwiki_table_3, f"{_TUNED}: exact match", _HIGHER, "light-tuned/", "exact_match"
+    ),
+    "light_tuned_f1": partial(temporalwiki_table_3, f"{_TUNED}: F1", _HIGHER, "light-tuned/", "f1"),
+    "ckl_table_2": ckl_table_2,
+}
+
+
+def write_tables(rows: Sequence[Row], folder: Path, cutoffs: Sequence[Known] = ()) -> dict[str, Table]:
+    """Write the tables that the rows have scores for as FOLDER/NAME.md and NAME.csv, and return name -> table.
+
+    Files of tables that cannot be made are removed.
+    """
+    tables = {name: make(rows) for name, make in TABLES.items()} | {"cutoffs": cutoffs_table(cutoffs)}
+    for name, table in tables.items():
+        for ending, text in (("md", to_markdown), ("csv", to_csv)):
+            path = folder / f"{name}.{ending}"
+            if table is None:
+                path.unlink(missing_ok=True)
+                continue
+            with whole_file(path) as part:
+                part.write_text(text(table), encoding="utf-8", newline="\n")
+    return {name: table for name, table in tables.items() if table is not None}
+
+
+def column(rows: Sequence[Row | None]) -> list[Score | None]:
+    """Return the cells of one column; the best value, and values whose rank may be 1, are marked as best.
+
+    Ranks are among all models that were asked the same questions, which may be more than the table shows. A model that
+    was trained on test data is never the best.
+    """
+
+    def good(row: Row) -> float:
+        return row.value if row.higher_is_better else -row.value
+
+    fair = [row for row in rows if row and row.competes and not row.trained_on_test and math.isfinite(row.value)]
+    best = max(map(good, fair), default=-math.inf)
+    marked = [row for row in fair if row.rank_best == 1 or good(row) == best]
+    return [Score(row.value, row.low, row.high, row in marked) if row else None for row in rows]
+
+
+def to_markdown(table: Table) -> str:
+    """Return a table as GitHub Markdown, with title and caption."""
+    numeric = [any(isinstance(cell, Score | int) for cell in cells) for cells in zip(*table.lines, strict=True)]
+    lines = [[escaped(name) for name in table.columns], ["---:" if is_number else "---" for is_number in numeric]]
+    lines += [[_shown(cell) for cell in line] for line in table.lines]
+    body = "\n".join(table_row(*line) for line in lines)
+    return f"# {escaped(table.title)}\n\n{body}\n\n{escaped(table.caption)}\n"
+
+
+def to_csv(table: Table) -> str:
+    """Return a table as CSV with all digits; two columns with the ends of the interval follow each column of scores.
+
+    A text that a spreadsheet would read as a formula gets an apostrophe in front.
+    """
+    scores = [any(isinstance(cell, Score) for cell in cells) for cells in zip(*table.lines, strict=True)]
+    lines: list[list[str | float | None]] = [[]]
+    for name, scored in zip(table.columns, scores, strict=True):
+        lines[0] += [_harmless(name), *((_harmless(f"{name}, {end}") for end in ("low", "high")) if scored else ())]
+    for line in table.lines:
+        values: list[str | float | None] = []
+        for cell, scored in zip(line, scores, strict=True):
+            if isinstance(cell, Score):
+                values += [cell.value, cell.low, cell.high]
+            else:
+                values += [None] * 3 if scored else [_harmless(cell) if isinstance(cell, str) else cell]
+        lines.append(values)
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(lines)
+    return text.getvalue()
+
+
+def number(value: float) -> str:
+    """Return a score as text for people."""
+    if not math.isfinite(value):
+        return "no gain"
+    if abs(value) < 1000:
+        return f"{round(value, 2) + 0.0:.2f}"  # 0.0: no minus before a zero
+    return f"{value:,.0f}" if abs(value) < 1e6 else f"{value:.2e}"
+
+
+def _shown(cell: Cell) -> str:
+    if not isinstance(cell, Score):
+        return "" if cell is None else escaped(cell) if isinstance(cell, str) else f"{cell:,}"
+    value = f"**{number(cell.value)}**" if cell.best else number(cell.value)
+    return value if cell.low is None or cell.high is None else f"{value} [{number(cell.low)}, {number(cell.high)}]"
+
+
+def _harmless(text: str) -> str:
+    text = one_line(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
