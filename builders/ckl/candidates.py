@@ -118,7 +118,7 @@ def read_review(review: Path) -> ReviewManifest:
 
 
 def _check_annotations(review: Path, tasks: Path) -> None:
-    """Raise InputError if there are decisions, and the new tasks are not those that people decided on."""
+    """Raise InputError if there are decisions, and people decided on other tasks than the new ones."""
     annotations = sorted((review / ANNOTATIONS).glob("*.json"))
     if annotations and not ((review / TASKS).is_file() and filecmp.cmp(review / TASKS, tasks, shallow=False)):
         raise InputError(f"{annotations[0]}: has decisions on other candidates; remove it, or use another folder")

@@ -144,7 +144,7 @@ def _staged(config: CklConfig, staged: Path) -> CklManifest:
         "inputs": described(config.inputs),
         "options": config.options,
         "counts": counts.as_json() | counts.more,
-        "warnings": [*config.warnings, *warnings],  # those that reading the rows found, too
+        "warnings": [*config.warnings, *warnings],  # reading the rows may have added some
         "configs": {config.name: {"short_name": config.short_name, "splits": splits}},
     }
     return checked_as(CklManifest, content, config.name)
