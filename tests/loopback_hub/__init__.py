@@ -158,12 +158,6 @@ class LoopbackHub:
         with self._lock:
             self._protocol.users[token] = User(name, token, dict(orgs or {}), role)
 
-    def add_publisher(self, id_token: str, kind: Kind, repo_id: str) -> None:
-        """A workflow that may write to this repository, once it has shown ``id_token`` (HF_OIDC_ID_TOKEN)."""
-        resource = repo_id if kind == "model" else f"{kind}s/{repo_id}"
-        with self._lock:
-            self._protocol.publishers[id_token, resource] = (kind, repo_id)
-
     def repo(self, kind: Kind, repo_id: str) -> Repo:
         """Return the stored repository. Raises KeyError if it does not exist."""
         with self._lock:

@@ -34,26 +34,18 @@ NAME = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,94}[A-Za-z0-9_])?", re.ASCII
 
 @dataclass(frozen=True)
 class User:
-    """Who holds a token. ``orgs`` maps an organisation to the rights in it, ``role`` is the token's.
-
-    ``only``: the one repository that a trusted publisher's token is for.
-    """
+    """Who holds a token. ``orgs`` maps an organisation to the rights in it, ``role`` is the token's."""
 
     name: str
     token: str
     orgs: Mapping[str, str]
     role: str
-    only: tuple[Kind, str] | None = None
 
-    def may_write(self, kind: Kind, repo_id: str) -> bool:
-        if self.only is not None:
-            return self.only == (kind, repo_id)
+    def may_write(self, repo_id: str) -> bool:
         namespace = repo_id.partition("/")[0]
         return self.role == "write" and (namespace == self.name or self.orgs.get(namespace) in ("write", "admin"))
 
-    def may_read(self, kind: Kind, repo_id: str) -> bool:
-        if self.only is not None:
-            return self.only == (kind, repo_id)
+    def may_read(self, repo_id: str) -> bool:
         namespace = repo_id.partition("/")[0]
         return namespace == self.name or namespace in self.orgs
 
@@ -104,8 +96,6 @@ class Protocol:
     users: dict[str, User] = field(default_factory=dict)
     repos: dict[tuple[Kind, str], Repo] = field(default_factory=dict)
     uploads: list[Upload] = field(default_factory=list)
-    # What a workflow proves itself with, and for what: a repository.
-    publishers: dict[tuple[str, str], tuple[Kind, str]] = field(default_factory=dict)
 
     # -- who may what ------------------------------------------------------------------------------------------------
 
@@ -121,21 +111,21 @@ class Protocol:
     def find(self, call: Call, kind: Kind, repo_id: str, *, write: bool = False) -> Repo:
         """The repository, where the caller may read (write) it. One he may not see is answered as if it were not."""
         user, repo = self.user(call), self.repos.get((kind, repo_id))
-        if repo is None or (repo.private and not (user and user.may_read(kind, repo_id))):
+        if repo is None or (repo.private and not (user and user.may_read(repo_id))):
             if user is None:
                 raise HubError(401, "Invalid username or password.", "RepoNotFound")
             raise HubError(404, "Repository not found", "RepoNotFound")
         if write:
-            self.writer(call, kind, repo_id, f"write to the {kind} {repo_id}")
+            self.writer(call, repo_id, f"write to the {kind} {repo_id}")
         return repo
 
-    def writer(self, call: Call, kind: Kind, repo_id: str, what: str) -> User:
+    def writer(self, call: Call, repo_id: str, what: str) -> User:
         user = self.user(call)
         if user is None:
             raise HubError(401, "Invalid username or password.")
         if user.role != "write":
             raise HubError(403, "Forbidden: you must use a write token")
-        if not user.may_write(kind, repo_id):
+        if not user.may_write(repo_id):
             namespace = repo_id.partition("/")[0]
             raise HubError(403, f'You don\'t have the rights to {what} under the namespace "{namespace}"')
         return user
@@ -151,8 +141,6 @@ class Protocol:
                 return self.whoami(call)
             case "GET", ["api", "agent-harnesses"]:
                 return JSONResponse({"standardEnvVars": [], "harnesses": {}})
-            case "POST", ["oauth", "token"]:
-                return self.exchange(call)
             case "POST", ["api", "repos", "create"]:
                 return self.create(call)
             case "POST", ["api", "validate-yaml"]:
@@ -216,24 +204,11 @@ class Protocol:
 
     def whoami(self, call: Call) -> Response:
         user = self.user(call)
-        if user is None or user.only is not None:
+        if user is None:
             raise HubError(401, "Invalid username or password.")
         orgs = [{"type": "org", "name": name, "roleInOrg": role} for name, role in user.orgs.items()]
         token = {"type": "access_token", "accessToken": {"displayName": "loopback", "role": user.role}}
         return JSONResponse({"type": "user", "name": user.name, "fullname": user.name, "orgs": orgs, "auth": token})
-
-    def exchange(self, call: Call) -> Response:
-        """A token for a workflow that proves who it is: RFC 8693."""
-        given = call.json()
-        if given.get("grant_type") != "urn:ietf:params:oauth:grant-type:token-exchange":
-            return JSONResponse({"error": "unsupported_grant_type"}, 400)
-        only = self.publishers.get((given.get("subject_token", ""), given.get("resource", "")))
-        if only is None:
-            text = "no trusted publisher of this repository matches the token"
-            return JSONResponse({"error": "invalid_grant", "error_description": text}, 400)
-        token = f"hf_jwt_{len(self.users)}"
-        self.users[token] = User("a-workflow", token, {}, "write", only)
-        return JSONResponse({"access_token": token, "token_type": "bearer", "expires_in": 3600})
 
     def named(self, call: Call) -> tuple[Kind, str, str]:
         given = call.json()
@@ -253,9 +228,7 @@ class Protocol:
         sdk = given.get("sdk")
         if kind == "space" and sdk not in cards.SDKS:
             raise HubError(400, f'"sdk" must be one of {list(cards.SDKS)}')
-        user = self.writer(call, kind, f"{namespace}/{name}", f"create a {kind}")
-        if user.only is not None:
-            raise HubError(401, "This token may not create repositories")
+        user = self.writer(call, f"{namespace}/{name}", f"create a {kind}")
         url = self.page(kind, f"{namespace}/{name}")
         if (kind, f"{namespace}/{name}") in self.repos:
             raise HubError(409, f"You already created this {kind} repo", url=url)
