@@ -10,7 +10,7 @@ HASHED = $(shell $(PYTHON) -c 'import platform as p, sys; \
   print("yes" if (p.system(), p.machine(), sys.version_info[:2]) == ("Linux", "x86_64", (3, 11)) else "")')
 HASHES = --quiet --disable-pip-version-check --require-hashes --no-deps
 
-.PHONY: demo demo-real dumps test test-all faults fuzz docs audit sbom release clean
+.PHONY: demo demo-real dumps test test-all options faults fuzz docs audit sbom release clean
 
 demo: .venv/ready
 	.venv/bin/temporalwiki demo --out demo
@@ -36,6 +36,10 @@ docs: .venv-test/ready
 	mkdir -p build  # --quiet would hide warnings from `strict` as well
 	NO_MKDOCS_2_WARNING=1 .venv-test/bin/mkdocs build 2>build/docs.log || { grep -v INFO build/docs.log; exit 1; }
 	@echo build/docs/index.html
+
+# The page of all commands and options, from the functions in api.
+options: .venv-test/ready
+	.venv-test/bin/python -m temporalwiki.commands.reference > docs/options.md
 
 # The table of faults in docs/faults.md; SEEDS=200 tries more random cases.
 faults: .venv-test/ready

@@ -1,4 +1,10 @@
-"""``temporalwiki.build``: build a dataset folder from two snapshots."""
+"""``temporalwiki build``: build a dataset folder from two snapshots of Wikipedia and Wikidata.
+
+Example:
+
+    temporalwiki build 20211101 20211201 --dumps dumps --out temporalwiki
+    python -c 'from datasets import load_dataset; print(load_dataset("temporalwiki", "diffset-1112"))'
+"""
 
 from __future__ import annotations
 
@@ -6,13 +12,16 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from temporalwiki.api.arguments import Arg, Count, Flag, Folder
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import UsageError
 from temporalwiki.builders import build as builder
 from temporalwiki.builders.build import BuildOptions, find_sources
 from temporalwiki.builders.estimate import describe_plan, estimate
+from temporalwiki.builders.executors import EXECUTORS
+from temporalwiki.builders.finish import INCLUDE
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.manifests import BuiltManifest, Manifest
@@ -21,6 +30,7 @@ from temporalwiki.builders.wikidata.probes import CAPS, Caps
 from temporalwiki.model_cards.folder_card import folder_card
 
 _DEFAULTS = BuildOptions()
+Engine = Annotated[str, Arg(choices=EXECUTORS)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,25 +44,25 @@ class Built(Table):
 
 
 def build(
-    prev: str,
-    recent: str,
+    prev: Annotated[str, Arg("PREV", positional=True)],
+    recent: Annotated[str, Arg("RECENT", positional=True)],
     *,
-    dumps: str | os.PathLike[str],
-    out: str | os.PathLike[str] = "temporalwiki",
-    work: str | os.PathLike[str] | None = None,
-    wiki: str = "enwiki",
-    wikidata: Sequence[str] | None = None,
-    include: str | Sequence[str] = (),
-    seed: int = _DEFAULTS.seed,
-    unchanged_fraction: float = _DEFAULTS.unchanged_fraction,
-    compare: str = _DEFAULTS.compare,
-    caps: str | Caps | None = CAPS,
-    allow_truncated: bool = False,
-    accept_dates: bool = False,
-    engine: str = "local",
-    jobs: int | None = None,
-    memory: str | int | None = None,
-    plan: bool = False,
+    dumps: Folder,
+    out: Folder = "temporalwiki",
+    work: Folder | None = None,
+    wiki: Annotated[str, Arg()] = "enwiki",
+    wikidata: Annotated[Sequence[str], Arg(("DATE_PREV", "DATE_RECENT"), nargs=2)] | None = None,
+    include: Annotated[str | Sequence[str], Arg("CONFIG,...", names=INCLUDE)] = (),
+    seed: Count = _DEFAULTS.seed,
+    unchanged_fraction: Annotated[float, Arg("X")] = _DEFAULTS.unchanged_fraction,
+    compare: Annotated[str, Arg("RULE")] = _DEFAULTS.compare,
+    caps: Annotated[str | Caps, Arg("S,R,O")] | None = CAPS,
+    allow_truncated: Flag = False,
+    accept_dates: Flag = False,
+    engine: Engine = "local",
+    jobs: Count | None = None,
+    memory: Annotated[str | int, Arg("SIZE")] | None = None,
+    plan: Flag = False,
 ) -> Built:
     """Build an interval into the dataset folder ``out``. The arguments are the options of ``temporalwiki build``.
 
@@ -64,32 +74,31 @@ def build(
         recent: date of the later dump.
         dumps: folder of dumps, laid out as on Wikimedia's server.
         out: the dataset folder.
-        work: folder that keeps extracts for a rerun and for next month; OUT.work by default.
+        work: the folder that keeps extracts for a rerun and for next month; OUT.work by default.
         wiki: database name of the wiki.
-        wikidata: dates of the two Wikidata dumps. The default is the newest dump at or before each snapshot.
-        include: more configs to build, such as wikipedia.
+        wikidata: dates of the two Wikidata dumps; by default the newest at or before each snapshot.
+        include: more configs to build, such as wikipedia and deletions, separated by commas.
         seed: seed of all samples.
         unchanged_fraction: share of the unchanged facts to sample.
-        compare: which sentences count as the same. "folded" ignores case, punctuation and white space; "exact" ignores
-            only white space.
-        caps: at most this share of a split's probes may have the same subject, relation and object, such as
-            "0.01,0.05,0.05". None keeps all probes.
-        allow_truncated: read dumps that were cut off.
+        compare: which sentences count as the same: folded ignores case, punctuation, quotes, dashes and white space;
+            exact ignores only white space, as in the paper.
+        caps: at most these shares of a split's probes may have the same subject, relation and object; none keeps all
+            aligned facts. In Python, also three numbers or None.
+        allow_truncated: read dumps that were cut off, and record it in the manifest.
         accept_dates: build even if a dump's newest revision does not fit the date of its snapshot.
-        engine: where tasks run: "local", "ray" or "slurm".
-        jobs: how many tasks run at once.
-        memory: memory of all jobs together, in bytes or as a text such as "8GB".
-        plan: estimate time and disk space, and build nothing.
+        engine: where tasks run. ray: on the cluster of RAY_ADDRESS, or on one of this machine. slurm: as job arrays,
+            with partition, account and time limit from SBATCH_PARTITION and so on. For both, the dumps and the work
+            folder must be on storage that all nodes share.
+        jobs: tasks at once; by default the cores here or in the Ray cluster, and 100 with slurm.
+        memory: memory of all jobs together, such as 16GB; by default 8GB, or 1GB a job if that is more, but no more
+            than there is. In Python, also a number of bytes.
+        plan: print the estimated time and disk for the number of jobs, and stop.
 
     Raises UsageError for a wrong argument, and InputError for dumps or folders that cannot be used.
     """
     # check the arguments before any work
     machine = find_machine("local", jobs, memory)
-    interval = Interval(wiki, read_date(str(prev)), read_date(str(recent)))
-    dates: tuple[str, str] | None = None
-    if wikidata is not None:
-        of_prev, of_recent = map(read_date, wikidata)
-        dates = of_prev, of_recent
+    interval, dates = read_interval(wiki, prev, recent, wikidata)
     options = BuildOptions(
         include=tuple(
             sorted({name for name in (include.split(",") if isinstance(include, str) else include) if name})
@@ -109,6 +118,17 @@ def build(
         machine = find_machine(engine, jobs, memory)
     manifest = builder.build(sources, folder, kept, options, machine, folder_card, accept_dates)
     return Built(folder, split_rows(manifest), describe_manifest(folder, manifest), manifest)
+
+
+def read_interval(
+    wiki: str, prev: str, recent: str, wikidata: Sequence[str] | None
+) -> tuple[Interval, tuple[str, str] | None]:
+    """Return the interval, and the dates of the Wikidata dumps or None. Raises UsageError for a wrong date."""
+    interval = Interval(wiki, read_date(str(prev)), read_date(str(recent)))
+    if wikidata is None:
+        return interval, None
+    of_prev, of_recent = map(read_date, wikidata)
+    return interval, (of_prev, of_recent)
 
 
 def split_rows(manifest: Manifest) -> list[dict[str, Any]]:

@@ -1,14 +1,27 @@
-"""``temporalwiki.cutoff``: the month up to which a model knows what changed."""
+"""``temporalwiki cutoff``: find the month up to which a model knows what changed.
+
+Example:
+
+    temporalwiki cutoff runs/lora-diffset-1112 --data temporalwiki
+    temporalwiki cutoff openai-community/gpt2-large --data ORG/temporalwiki --topics relation --from 2021-01
+    temporalwiki cutoff runs/lora-diffset-1112 --data temporalwiki --output results/lora   # for `leaderboard results`
+    temporalwiki cutoff openai/gpt-5 --data temporalwiki                   # asks questions: it gives no likelihoods
+    temporalwiki cutoff Qwen/Qwen3-8B --data temporalwiki --panel openai-community/gpt2-xl=2017-12
+
+A month counts as known if the model prefers its new facts and sentences to those that they replaced. docs/cutoff.md
+explains the method and its errors. Scores are cached: the same command continues where it was stopped.
+"""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+from temporalwiki.api.arguments import Arg, Folder
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.methods import needs
@@ -42,29 +55,28 @@ class Known(Table):
 
 
 def cutoff(
-    model: str | os.PathLike[str] | PreTrainedModel | PeftModel,
-    data: str | os.PathLike[str],
+    model: Annotated[str | os.PathLike[str] | PreTrainedModel | PeftModel, Arg("MODEL", positional=True)],
+    data: Annotated[str | os.PathLike[str], Arg("DATASET")],
     *,
-    topics: str = "none",
-    from_: str | None = None,
-    to: str | None = None,
-    panel: Mapping[str, str] | None = None,
-    output: str | os.PathLike[str] = "cutoff",
+    topics: Annotated[str, Arg("NAME", names=TOPICS)] = "none",
+    from_: Annotated[str, Arg("MONTH")] | None = None,
+    to: Annotated[str, Arg("MONTH")] | None = None,
+    panel: Annotated[Mapping[str, str] | Sequence[str], Arg("MODEL=MONTH", nargs="+")] = (),
+    output: Folder = "cutoff",
     tokenizer: str | os.PathLike[str] | PreTrainedTokenizerBase | None = None,
     name: str | None = None,
 ) -> Known:
     """Find the month up to which a model knows what changed. The arguments are the options of ``temporalwiki cutoff``.
 
     Args:
-        model: a folder, a Hub id, a .gguf file, package:NAME, a model of a provider such as openai/NAME, or a model in
-            memory. A provider's model gives no likelihoods: it is asked questions about the changed facts.
+        model: a folder, a Hub id, a .gguf file, package:NAME, or a model of a provider such as openai/NAME, which
+            gives no likelihoods: it is asked questions about the changed facts. In Python, also a model in memory.
         data: dataset folder, Hub id or id@revision. All its months are read.
-        topics: "relation" or "class" to also find a cutoff for each relation or each class of subjects; "none" by
-            default.
+        topics: none, relation or class: also find a cutoff for each relation or each class of subjects.
         from_: ignore changes before this month, YYYY-MM.
-        to: ignore changes after this month.
-        panel: reference models, and the last month that each of them knows, YYYY-MM. They measure how difficult a
-            change is, by their preference before they can know it. Changes that all of them may know are left out.
+        to: ignore changes after this month, YYYY-MM.
+        panel: reference models, each with the last month that it knows: they measure how difficult a change is, by
+            their preference before they can know it. In Python, also a mapping from models to months.
         output: folder of cutoff.json and cutoff.svg.
         tokenizer: tokenizer of a model in memory. By default it is loaded from the model's ``name_or_path``.
         name: name of a model in memory; by default its ``name_or_path``.
@@ -80,6 +92,10 @@ def cutoff(
         raise UsageError(
             f"a cutoff reads all months of a dataset: name its folder or Hub id, not {type(data).__name__}"
         )
+    if not isinstance(panel, Mapping):
+        if wrong := [one for one in panel if not one.rpartition("=")[0]]:
+            raise UsageError(f"--panel {wrong[0]}: write MODEL=YYYY-MM, the last month that it knows")
+        panel = {one: month for one, _, month in (text.rpartition("=") for text in panel)}
     folder = Path(output)
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder with --output")
@@ -97,7 +113,7 @@ def cutoff(
         return found
 
     asked = opened(model, tokenizer, name)
-    references = [(opened(one), _month(f"--panel {one}=", month)) for one, month in (panel or {}).items()]
+    references = [(opened(one), _month(f"--panel {one}=", month)) for one, month in panel.items()]
     with modes_kept(*([asked.loaded.model] if isinstance(asked, HeldModel) else [])):
         found = report(asked, os.fspath(data), topics, first, last, references)  # type: ignore[arg-type]  # checked above
     paths = write_report(found, folder) if asked.state.is_main_process else []

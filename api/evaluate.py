@@ -1,19 +1,37 @@
-"""``temporalwiki.evaluate``: score a model on tasks."""
+"""``temporalwiki evaluate``: score a model on tasks, with confidence intervals.
+
+Example:
+
+    temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes --config probes-1112
+    temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks learned_and_forgotten \\
+        --start openai-community/gpt2-large                    # compared with the model that it started from
+    temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes \\
+        --after-cutoff 2021-10                                 # only facts that began later
+    temporalwiki evaluate --model runs/lora-diffset-1112 --data temporalwiki --tasks twiki_probes \\
+        --config probes-1112 --retrieve diffset-1112           # it reads the month's text before each question
+    temporalwiki evaluate --recipe evaluation.yaml --model runs/lora-diffset-1112
+    temporalwiki evaluate --tasks twiki_probes --help          # also shows the options of the task
+    accelerate launch --num_processes 8 -m temporalwiki evaluate --model openai-community/gpt2-large \\
+        --data temporalwiki --tasks twiki_probes               # the same on eight GPUs, all months
+
+Existing results are not computed again, and a text is scored only once for each model.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
+from temporalwiki.api.arguments import Arg, Count, Folder, parameters
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean, from_mapping
 from temporalwiki.builders.after_cutoff import read_after
-from temporalwiki.eval_harness.tasks import find_task
+from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods import needs
 from temporalwiki.methods.recipes import read_recipe
 
@@ -56,20 +74,21 @@ class Scores(Table):
 
 
 def evaluate(
-    model: str | os.PathLike[str] | PreTrainedModel | PeftModel | None = None,
-    data: str | os.PathLike[str] | Dataset | DatasetDict | None = None,
-    tasks: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None = None,
+    model: Annotated[str | os.PathLike[str] | PreTrainedModel | PeftModel, Arg("ID_OR_DIR")] | None = None,
+    data: Annotated[str | os.PathLike[str] | Dataset | DatasetDict, Arg("DATASET")] | None = None,
+    tasks: Annotated[str | Sequence[str] | Mapping[str, Mapping[str, Any] | None], Arg("NAME,...", names=tuple(TASKS))]
+    | None = None,
     *,
-    config: str | Sequence[str] | None = None,
-    output: str | os.PathLike[str] | None = None,
-    limit: int | None = None,
-    start: str | os.PathLike[str] | PreTrainedModel | PeftModel | None = None,
-    judge: str | None = None,
-    precision: str | None = None,
-    after_cutoff: str | None = None,
-    retrieve: str | None = None,
-    top_k: int | None = None,
-    recipe: str | os.PathLike[str] | None = None,
+    config: Annotated[str | Sequence[str], Arg("NAME", nargs="+")] | None = None,
+    output: Folder | None = None,
+    limit: Count | None = None,
+    start: Annotated[str | os.PathLike[str] | PreTrainedModel | PeftModel, Arg("MODEL_OR_RESULTS")] | None = None,
+    judge: Annotated[str, Arg("MODEL")] | None = None,
+    precision: Annotated[str, Arg("NAME")] | None = None,
+    after_cutoff: Annotated[str, Arg("DATE_OR_MODEL")] | None = None,
+    retrieve: Annotated[str, Arg("CONFIG")] | None = None,
+    top_k: Count | None = None,
+    recipe: Annotated[str | os.PathLike[str], Arg("FILE")] | None = None,
     tokenizer: str | os.PathLike[str] | PreTrainedTokenizerBase | None = None,
     name: str | None = None,
     **options: Any,
@@ -79,23 +98,26 @@ def evaluate(
     Results that exist in ``output`` are not computed again, and a text is scored only once for each model.
 
     Args:
-        model: a folder, a Hub id, a .gguf file, package:NAME, the name of a provider's model such as openai/NAME, or
-            a model in memory.
-        data: a folder, a Hub id, id@revision, or a dataset in memory. A ``Dataset`` is one split, "changed" if it has
-            no name.
-        tasks: names of tasks, or a mapping from their names to their options.
-        config: configs to score on; by default all that the tasks can read. For data in memory, it is the data's name.
+        model: a folder, a Hub id, a .gguf file, package:NAME, a model of inspect-ai's providers, such as openai/NAME
+            or openai-api/SERVICE/NAME, or a log of inspect-ai or lm_eval. In Python, also a model in memory.
+        data: dataset folder, Hub id or id@revision. In Python, also a dataset in memory; a ``Dataset`` is one split,
+            "changed" if it has no name.
+        tasks: names of tasks, separated by commas. In Python, also a list, or a mapping from their names to
+            their options.
+        config: configs to score on; by default all that the tasks can read. In Python, the name of data in memory.
         output: folder of the result files; results by default.
         limit: score only the first rows of each split.
-        start: the model before its training, or the results of that model.
-        judge: a second model of a provider, which also reads the replies.
-        precision: precision of likelihoods: "auto" (the default), "fp32" or "bf16".
-        after_cutoff: score only facts that began, and text that appeared, after a date or after a model's cutoff: a
-            cutoff.json of ``temporalwiki cutoff``, or the name of a model that has one in ``output``.
-        retrieve: what the model reads before each question: passages of a config with text, such as diffset-1112, or
-            the "evidence" of each row.
-        top_k: how many passages of the config to read; by default 5.
-        recipe: YAML file with these arguments. The other arguments override it.
+        start: for learned_and_forgotten: the model that the training started from, or its result file or folder.
+        judge: another model of a provider, which also judges the replies; the results say how often it agrees with
+            the rules.
+        precision: precision of likelihoods: auto, fp32 or bf16. auto, the default, is bf16 on GPUs that support it.
+        after_cutoff: score only facts that began, and text that appeared, after a date (20211101, 2021-11) or after a
+            model's cutoff: a cutoff.json of ``temporalwiki cutoff``, or the name of a model that has one in the
+            output folder.
+        retrieve: let the model read passages of this config, such as diffset-1112, before each question; or evidence:
+            the sentence in the fact's own row.
+        top_k: passages of --retrieve for each question; 5 by default.
+        recipe: YAML file with these options. The other options override it.
         tokenizer: tokenizer of models in memory. By default it is loaded from the model's ``name_or_path``.
         name: name of a model in memory, for the results; by default its ``name_or_path``. Two models may have the
             same name, because results also have a hash of the weights.
@@ -103,11 +125,8 @@ def evaluate(
 
     Raises UsageError for a wrong argument, and InputError for a model or data that cannot be used.
     """
+    given = {key: value for key, value in {**locals(), **options}.items() if key not in ("recipe", "options")}
     if recipe is not None:
-        given = {"model": model, "data": data, "tasks": tasks, "config": config, "output": output, "limit": limit}
-        given |= {"start": start, "judge": judge, "precision": precision, "after_cutoff": after_cutoff}
-        given |= {"retrieve": retrieve, "top_k": top_k}
-        given |= {"tokenizer": tokenizer, "name": name, **options}
         return evaluate(**_from_recipe(os.fspath(recipe), given))
     if limit is not None and limit < 1:
         raise UsageError(f"--limit must be at least 1, not {limit}")
@@ -206,7 +225,7 @@ def _from_recipe(recipe: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """
     values = read_recipe(recipe, None)
     where = f"--recipe {recipe}: "
-    known = {f.name for f in fields(_Recipe)}
+    known = [one for one in parameters(evaluate) if one.name != "recipe"]
     if wrong := sorted({"recipe", "tokenizer", "name"} & values.keys()):
         raise UsageError(f"{where}no option {wrong[0]!r} in a recipe")
     tasks = values.get("tasks")
@@ -216,28 +235,12 @@ def _from_recipe(recipe: str, given: Mapping[str, Any]) -> dict[str, Any]:
             isinstance(part, dict | None) and all(isinstance(key, str) for key in part or ()) for part in parts
         ):
             raise UsageError(f"{where}tasks must map names of tasks to mappings of their options")
-        known -= {"tasks"}
-    own = from_mapping(_Recipe, {name: value for name, value in values.items() if name in known}, where)
-    found = values | {name: getattr(own, name) for name in values.keys() & known}
+        known = [one for one in known if one.name != "tasks"]
+    kinds = [(one.name, (tuple[one.kind, ...] if one.arg.many else one.kind) | None, None) for one in known]  # type: ignore[name-defined]
+    typed = make_dataclass("Recipe", kinds)
+    own: Any = from_mapping(typed, {name: values[name] for name, _, _ in kinds if name in values}, where)
+    found = values | {name: getattr(own, name) for name, _, _ in kinds if name in values}
     return found | {name: value for name, value in given.items() if value is not None}
-
-
-@dataclass(frozen=True)
-class _Recipe:
-    """A recipe of an evaluation, without the options of tasks; ``tasks`` may also map names to options."""
-
-    model: str | None = None
-    data: str | None = None
-    tasks: tuple[str, ...] | None = None
-    config: tuple[str, ...] | None = None
-    output: str | None = None
-    limit: int | None = None
-    retrieve: str | None = None
-    top_k: int | None = None
-    start: str | None = None
-    judge: str | None = None
-    precision: str | None = None
-    after_cutoff: str | None = None
 
 
 def _with_options(
@@ -251,7 +254,8 @@ def _with_options(
     for name in options:
         if name not in known:
             there = f"; there are {', '.join(known)}" if known else ""
-            raise UsageError(f"{', '.join(tasks)}: no option {name!r}{did_you_mean(name, known)}{there}")
+            near = did_you_mean(name, [*known, *(one.name for one in parameters(evaluate))])
+            raise UsageError(f"{', '.join(tasks)}: no option {name!r}{near}{there}")
     given: dict[str, Any] = {}
     for task, of in tasks.items():
         shared = {option.name for option in fields(of)} & options.keys()

@@ -1,11 +1,20 @@
-"""``temporalwiki.leaderboard``: a static page, tables and figures from result files."""
+"""``temporalwiki leaderboard``: make a page, tables and figures from result files.
+
+Example:
+
+    temporalwiki leaderboard results --out leaderboard
+    temporalwiki leaderboard results --out leaderboard --data temporalwiki   # also plots the data
+    temporalwiki cutoff MODEL --data DATASET --output results/MODEL          # adds MODEL to a timeline of cutoffs
+"""
 
 from __future__ import annotations
 
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
 
+from temporalwiki.api.arguments import Arg, Folder
 from temporalwiki.api.table import Table
 from temporalwiki.methods import needs
 
@@ -27,19 +36,19 @@ def picture_in(folder: Path) -> Path | None:
 
 
 def leaderboard(
-    results: str | os.PathLike[str],
-    out: str | os.PathLike[str],
+    results: Annotated[str | os.PathLike[str], Arg("RESULTS", positional=True)],
+    out: Folder,
     *,
-    data: str | os.PathLike[str] | None = None,
-    export: str | os.PathLike[str] | None = None,
+    data: Annotated[str | os.PathLike[str], Arg("DATASET")] | None = None,
+    export: Folder | None = None,
 ) -> Board:
     """Write the leaderboard of result files, and return its folder and a row for each score.
 
     Args:
-        results: folder with results of ``evaluate``.
+        results: folder with results of `temporalwiki evaluate`, and of `temporalwiki cutoff` as DIR/cutoff.json.
         out: folder of the page, index.html.
-        data: dataset folder or Hub id, for charts of its facts.
-        export: folder to write each result to as a document of Every Eval Ever; not written by default.
+        data: dataset folder or Hub id, to plot its facts.
+        export: folder to also write each result to, as a document of Every Eval Ever.
 
     Raises InputError for folders that cannot be used, and UsageError if a package is missing.
     """

@@ -1,75 +1,79 @@
-"""``temporalwiki.publish``: publish a dataset, model, metric or leaderboard on the Hub."""
+"""``temporalwiki publish``: publish a dataset, model, metric or leaderboard on the Hub.
+
+Example:
+
+    temporalwiki publish dataset temporalwiki ORG/temporalwiki --dry-run
+    temporalwiki publish dataset temporalwiki ORG/temporalwiki         # a commit and a tag (2021.12) per interval
+    temporalwiki publish dataset ckl ORG/ckl --accept-noncommercial    # all configs, also those made from LAMA
+    temporalwiki publish model runs/lora-diffset-1112 ORG/lora-1112 --base openai-community/gpt2-large
+    temporalwiki publish metric eval_harness/metrics/fuar ORG/fuar
+    temporalwiki publish leaderboard leaderboard ORG/leaderboard
+
+The token comes from `hf auth login`, HF_TOKEN or a trusted publisher (docs/publishing.md).
+"""
 
 from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from temporalwiki.api.table import Table
+from temporalwiki.api.arguments import Arg
+from temporalwiki.api.table import Table, tell
 from temporalwiki.base.errors import UsageError
 from temporalwiki.methods import needs
 
 KINDS = ("dataset", "model", "metric", "leaderboard")
-_OF = {"accept_jump": "dataset", "replace": "dataset", "accept_noncommercial": "dataset"}
-_OF |= {"base": "model", "dataset": "model", "results": "model"}
+_DATASETS, _MODELS = "options for datasets", "options for models"
+DatasetFlag = Annotated[bool, Arg(group=_DATASETS)]
 
 
 def publish(
-    kind: str,
-    path: str | os.PathLike[str],
-    repo_id: str,
+    kind: Annotated[str, Arg("KIND", positional=True, names=KINDS)],
+    path: Annotated[str | os.PathLike[str], Arg("PATH", positional=True)],
+    repo_id: Annotated[str, Arg("REPO_ID", positional=True)],
     *,
-    tag: str | None = None,
-    dry_run: bool = False,
-    accept_jump: bool = False,
-    replace: bool = False,
-    accept_noncommercial: bool = False,
-    base: str | None = None,
-    dataset: str | None = None,
-    results: str | os.PathLike[str] | None = None,
+    tag: Annotated[str, Arg("TAG")] | None = None,
+    dry_run: Annotated[bool, Arg()] = False,
+    accept_jump: DatasetFlag = False,
+    replace: DatasetFlag = False,
+    accept_noncommercial: DatasetFlag = False,
+    base: Annotated[str, Arg("ID", group=_MODELS)] | None = None,
+    dataset: Annotated[str, Arg("ORG/NAME@TAG", group=_MODELS)] | None = None,
+    results: Annotated[str | os.PathLike[str], Arg("DIR", group=_MODELS)] | None = None,
 ) -> Table:
     """Publish a folder on the Hub, and return a row for each step. The arguments are the options of the command.
 
     Args:
-        kind: dataset, model, metric or leaderboard.
+        kind: what to publish: dataset, model, metric or leaderboard.
         path: folder to publish.
-        repo_id: ORG/NAME; created if it does not exist.
-        tag: tag of the commit. For datasets, the default is the month, such as 2021.12.
-        dry_run: return the steps, and send nothing.
-        accept_jump: publish a dataset even if counts jump since last month.
-        replace: replace an interval of a dataset, under a new ``tag``.
-        accept_noncommercial: publish a dataset's configs with a licence like LAMA's (CC BY-NC).
-        base: for an adapter, the Hub id of its base model.
-        dataset: for a model that was trained on a local folder, the same dataset on the Hub: ORG/NAME@TAG.
-        results: for a model, the folder with its results of ``evaluate``, which the card shows.
+        repo_id: repository, ORG/NAME; created if it does not exist.
+        tag: tag of the commit; for datasets the month by default, such as 2021.12.
+        dry_run: print what would be done; send nothing.
+        accept_jump: publish even if counts jump since last month.
+        replace: replace an interval, under a new tag.
+        accept_noncommercial: publish configs with a licence like LAMA's (CC BY-NC).
+        base: Hub id of the model that an adapter was trained on.
+        dataset: if the model was trained on a local folder, the same dataset on the Hub.
+        results: folder with results of `temporalwiki evaluate` for the card.
 
     Raises UsageError for a wrong argument, and InputError for a folder or a repository that cannot be used.
     """
-    options: dict[str, Any] = {
-        "accept_jump": accept_jump,
-        "replace": replace,
-        "accept_noncommercial": accept_noncommercial,
-    }
-    options |= {"base": base, "dataset": dataset, "results": results}
-    lines = list(steps(kind, path, repo_id, tag=tag, dry_run=dry_run, **options))
-    return Table(Path(path), [{"step": line} for line in lines], "\n".join(lines))
-
-
-def steps(
-    kind: str, path: str | os.PathLike[str], repo_id: str, *, tag: str | None, dry_run: bool, **options: Any
-) -> Iterator[str]:
-    """Publish as ``publish`` does, and yield a line for each step when it is done. Raises the same errors."""
+    of_dataset = {"accept_jump": accept_jump, "replace": replace, "accept_noncommercial": accept_noncommercial}
+    of_model = {"base": base, "dataset": dataset, "results": None if results is None else Path(results)}
     if kind not in KINDS:
         raise UsageError(f"there is no kind {kind!r} to publish; there are {', '.join(KINDS)}")
-    for name, value in options.items():
-        if value and kind != _OF[name]:
-            raise UsageError(f"--{name.replace('_', '-')} is an option for a {_OF[name]}, not a {kind}")
-    own = {name: value for name, value in options.items() if kind == _OF[name]}
-    if own.get("results") is not None:
-        own["results"] = Path(own["results"])
+    own: dict[str, Any] = {}
+    for owner, options in (("dataset", of_dataset), ("model", of_model)):
+        if kind == owner:
+            own = dict(options)
+        elif wrong := [name for name, value in options.items() if value]:
+            raise UsageError(f"--{wrong[0].replace('_', '-')} is an option for a {owner}, not a {kind}")
+    rows = []
     with needs("eval"):
         module = importlib.import_module(f"temporalwiki.push_scripts.{kind}")
-        yield from getattr(module, f"publish_{kind}")(Path(path), repo_id, tag=tag, dry_run=dry_run, **own)
+        for line in getattr(module, f"publish_{kind}")(Path(path), repo_id, tag=tag, dry_run=dry_run, **own):
+            tell(line)
+            rows.append({"step": line})
+    return Table(Path(path), rows, "\n".join(row["step"] for row in rows))

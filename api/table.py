@@ -5,14 +5,15 @@ from __future__ import annotations
 import base64
 import json
 import mimetypes
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from temporalwiki.base.terminal import print_result, say
 
+E = TypeVar("E", bound=BaseException)
 _SHOWN = 60  # rows of a table in a notebook, as pandas has it
 
 
@@ -58,17 +59,33 @@ class Table:
         return str(self.path)
 
 
-def show(made: Table, as_json: bool) -> None:
-    """Print the result of a function. If several processes share a run, only the first one prints."""
-    text = made.as_json() if as_json else made.text
-    if text and os.environ.get("RANK", "0") == "0":
-        print_result(text)
+_told: list[Callable[[str], None]] = []  # the command that runs, if any
 
 
-def tell(text: str, as_json: bool) -> None:
-    """Print a message of a command while it works. With ``--json`` it goes to standard error: the output is JSON."""
-    if as_json:
-        for line in text.splitlines():
-            say(line)
-    else:
-        print_result(text)
+def tell(text: str) -> None:
+    """Print a message while a function works, if a command runs it. A function in Python prints nothing."""
+    for one in _told:
+        one(text)
+
+
+@contextmanager
+def telling(as_json: bool) -> Iterator[list[str]]:
+    """Print what functions tell, and list it. With ``as_json`` it goes to standard error: the output is JSON."""
+    lines: list[str] = []
+
+    def one(text: str) -> None:
+        lines.append(text)
+        for line in text.splitlines() if as_json else [text]:
+            (say if as_json else print_result)(line)
+
+    _told.append(one)
+    try:
+        yield lines
+    finally:
+        _told.remove(one)
+
+
+def failed(error: E, made: Table) -> E:
+    """Return the error. The command still prints ``made`` before it."""
+    error.__dict__["made"] = made
+    return error

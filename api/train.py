@@ -1,4 +1,14 @@
-"""``temporalwiki.train``: train a method on configs, from a starting checkpoint to the next one."""
+"""``temporalwiki train``: train a method on a config and write a checkpoint.
+
+Example:
+
+    temporalwiki train --method lora --model openai-community/gpt2-large --data temporalwiki --config diffset-1112
+    temporalwiki train --method lora --help        # also shows the options of LoRA
+    accelerate launch --num_processes 8 -m temporalwiki train --recipe temporalwiki-gpt2-large --method diff \\
+        --data temporalwiki --config diffset-1112  # the same on eight GPUs
+
+Options on the command line override the recipe.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +17,20 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+from temporalwiki.api.arguments import Arg, Flag, Folder
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import UsageError
-from temporalwiki.methods import needs
-from temporalwiki.methods.recipes import configured, read_recipe
+from temporalwiki.base.options import OTHER_NAMES
+from temporalwiki.methods import METHODS, needs
+from temporalwiki.methods.recipes import configured, names, read_recipe
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+_NEEDED = "needed, here or in the recipe"
 _RUN = ("method", "model", "data", "config", "past", "output")  # not options of the training itself
 
 
@@ -32,15 +45,16 @@ class Trained(Table):
 
 
 def train(
-    method: str | None = None,
-    model: str | os.PathLike[str] | PreTrainedModel | None = None,
-    data: str | os.PathLike[str] | Dataset | DatasetDict | None = None,
-    config: str | Sequence[str] | None = None,
+    method: Annotated[str, Arg("NAME", names=tuple(METHODS), group=_NEEDED)] | None = None,
+    model: Annotated[str | os.PathLike[str] | PreTrainedModel, Arg("ID_OR_DIR", group=_NEEDED)] | None = None,
+    data: Annotated[str | os.PathLike[str] | Dataset | DatasetDict, Arg("DATASET", group=_NEEDED)] | None = None,
+    config: Annotated[str | Sequence[str], Arg("NAME", nargs="+", group=_NEEDED)] | None = None,
     *,
-    past: str | None = None,
-    output: str | os.PathLike[str] | None = None,
-    recipe: str | os.PathLike[str] | None = None,
+    past: Annotated[str, Arg("CONFIG")] | None = None,
+    output: Folder | None = None,
+    recipe: Annotated[str | os.PathLike[str], Arg("FILE", names=tuple(names()))] | None = None,
     tokenizer: str | os.PathLike[str] | PreTrainedTokenizerBase | None = None,
+    resume: Flag = False,
     **options: Any,
 ) -> Trained:
     """Train a method on configs, and return the checkpoint. The arguments are the options of ``temporalwiki train``.
@@ -49,16 +63,18 @@ def train(
 
     Args:
         method: name of the method.
-        model: model to start from: a folder, a Hub id, a .gguf file, package:NAME, or a model in memory. A model in
-            memory is first written to the folder start-HASH next to ``output``. Its weights in memory do not change.
-        data: a folder, a Hub id, id@revision, or a dataset in memory. A dataset in memory is first written to the
+        model: starting checkpoint: a folder, a Hub id, a .gguf file or package:NAME. In Python, also a model in
+            memory. It is first written to the folder start-HASH next to ``output``; its weights in memory do not
+            change.
+        data: dataset folder, Hub id or id@revision. In Python, also a dataset in memory, which is first written to the
             folder data-HASH next to ``output``.
-        config: config to train on, such as diffset-1112, or several to train on in turn. For data in memory, it is
-            the data's name.
-        past: config of past data, for the methods that use past data.
+        config: config to train on, such as diffset-1112, or several to train on in turn. In Python, the name of data
+            in memory.
+        past: config of past data, for methods that use it; by default it is chosen by the config.
         output: folder of the checkpoint; runs/METHOD-CONFIG by default.
-        recipe: YAML file with options, or the name of one in the package. The other arguments override it.
+        recipe: YAML file with options, or the name of one in the package. The other options override it.
         tokenizer: tokenizer of a model in memory. By default it is loaded from the model's ``name_or_path``.
+        resume: continue an interrupted run; the same command does so without this option.
         options: options of the training and of the method, such as ``max_steps=100``.
 
     Raises UsageError for a wrong argument, and InputError for a model or data that cannot be used.
@@ -76,6 +92,9 @@ def train(
     where = f"--recipe {os.fspath(recipe)}: " if recipe is not None else ""
     given = {name: value for name, value in values.items() if name not in (*_RUN, "experiment")}
     configs = [values["config"]] if isinstance(values["config"], str) else list(values["config"])
+    for one in given:  # an argument that has another name here
+        if (near := OTHER_NAMES.get(one)) in _RUN:
+            raise UsageError(f"{where}no option {one!r} (did you mean {near}?)")
     trained, train_options = configured(str(values["method"]), given, where)
     with needs("train"):
         from temporalwiki.methods import train as training  # imports torch, which takes seconds

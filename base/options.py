@@ -39,9 +39,25 @@ def check_options(options: Any, of: str = "") -> None:
             raise UsageError(f"{of}{f.name} must be {allowed}, not {value}")
 
 
+# names in transformers, trl and lm_eval -> our names
+OTHER_NAMES = {
+    "lr": "learning_rate",
+    "num_train_epochs": "epochs",
+    "per_device_train_batch_size": "micro_batch_size",
+    "per_device_eval_batch_size": "micro_batch_size",
+    "max_seq_length": "sequence_length",
+    "model_name_or_path": "model",
+    "dataset_name": "data",
+    "output_dir": "output",
+    "configs": "config",
+    "num_fewshot": "light_tuning",
+}
+
+
 def did_you_mean(wrong: str, names: Any) -> str:
     """Return " (did you mean X?)", or "" if no name is similar."""
-    near = get_close_matches(wrong, list(names), n=1)
+    names = list(names)
+    near = [OTHER_NAMES[wrong]] if OTHER_NAMES.get(wrong) in names else get_close_matches(wrong, names, n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 

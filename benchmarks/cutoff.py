@@ -1,18 +1,12 @@
 """Measure how sure ``temporalwiki cutoff`` is.
 
-    python benchmarks/cutoff.py simulate [--repeats 100] [--seed 1] [--only NAME]
-    python benchmarks/cutoff.py worlds --folder DIR [--seeds 0 1 2 3 4] [--months 12] [--people 60] [--epochs 12]
+    python benchmarks/cutoff.py [--repeats 100] [--seed 1] [--only NAME]
 
-The first command prints the table of docs/cutoff.md as Markdown: simulated items without a model, of fixed scenarios
+It prints the table of docs/cutoff.md as Markdown: simulated items without a model, of fixed scenarios
 and of scenarios that are drawn at random. A simulated item has noise, effects of its page, relation and month, and a
 trend that is not knowledge. If the model is able to know the change, it prefers the new side up to the cutoff, and the
 old side after it.
 
-The second command prints the same table for small models that it trains on generated worlds. Each model reads the
-first month, then what is new in each month up to its own: the diffsets and the new facts in a few words (plain), the
-new facts of relations that run up to two months early or late (staggered), and what plain models read together with
-the sentences that were replaced (mixture). One model is not trained, and the months of the plain models' changes are
-shuffled once (placebo). A stopped run continues.
 Columns:
 
 - found, before, after, cannot tell: how often each verdict is given
@@ -25,28 +19,12 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, product
-from pathlib import Path
 
-import datasets
 import numpy as np
 
-from temporalwiki.base.files import whole_folder
-from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.snapshot import Interval
-from temporalwiki.builders.world import Snapshot, World, write_world
-from temporalwiki.eval_harness import demo
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.cutoff import Cutoff, Item, find_cutoff
-from temporalwiki.eval_harness.dated_changes import evidence, read_changes
-from temporalwiki.methods import find_method
-from temporalwiki.methods.options import TrainOptions
-from temporalwiki.methods.train import Run, train
-from temporalwiki.methods.training_data import load
-from temporalwiki.model_cards.folder_card import folder_card
 
 FIRST = 2021 * 12
 VERDICTS = ("found", "before the data", "after the data", "cannot tell")
@@ -146,10 +124,8 @@ SCENARIOS = {
 }
 
 
-NOTHING = replace(BASE, cutoff=None)
 HEAD = """| scenario | found | before | after | cannot tell | bias | coverage | width |
 |---|--:|--:|--:|--:|--:|--:|--:|"""
-VARIANTS = ("plain", "staggered", "mixture")
 FRESH = 12  # drawn scenarios for each repeat of a fixed one
 
 
@@ -212,120 +188,13 @@ def judged(scenario: Scenario, generator: np.random.Generator) -> tuple[Cutoff, 
     return find_cutoff(draw(scenario, generator)), truth
 
 
-def worlds(folder: Path, seeds: Sequence[int], months: int, people: int, epochs: int) -> None:
-    """Train models on generated worlds, and print what the estimator finds, by variant."""
-    found: dict[str, list[tuple[Cutoff, int | None]]] = {}
-    for seed in seeds:
-        here = folder / f"{months}-months-{people}-people-{epochs}-epochs" / str(seed)
-        made = world(here, seed, months, people)
-        changes = read_changes(str(made.data))
-        first = min(change.month for change in changes)
-        for variant, month in [("untrained", 0), *product(VARIANTS, range(months))]:
-            model = CachedModel(str(trained(made, variant, month, epochs)), folder / "scores")
-            items = evidence(model, changes)
-            truth = None if variant == "untrained" else first + month - 1
-            found.setdefault(variant, []).append((find_cutoff(items), truth))
-            if variant == "plain":
-                dealt = np.random.default_rng([seed, month]).permutation([item.month for item in items])
-                shuffled = [item._replace(month=int(to)) for item, to in zip(items, dealt, strict=True)]
-                found.setdefault("placebo", []).append((find_cutoff(shuffled), None))
-        print(f"after seed {seed}\n{HEAD}")
-        for variant, cutoffs in found.items():
-            print(row(variant, cutoffs), flush=True)
-
-
-@dataclass(frozen=True)
-class Made:
-    """A generated world: its folder, snapshots and dataset."""
-
-    seed: int
-    folder: Path
-    snapshots: Sequence[Snapshot]
-    data: Path
-
-
-def world(folder: Path, seed: int, months: int, people: int) -> Made:
-    """Write the dumps of a world, and build its intervals."""
-    dates = tuple(f"{2021 + month // 12}{month % 12 + 1:02}01" for month in range(months))
-    invented = World(seed, dates, dates, people=people, wordings=2)
-    snapshots = write_world(folder / "dumps", invented)
-    data = folder / "temporalwiki"
-    options = BuildOptions(unchanged_fraction=0.4, caps=None)
-    for interval in (Interval(invented.wiki, *pair) for pair in pairwise(dates)):
-        sources = find_sources(folder / "dumps", interval)
-        build(sources, data, folder / "work", options, Machine(jobs=1), folder_card)
-    return Made(seed, folder, snapshots, data)
-
-
-def trained(made: Made, variant: str, month: int, epochs: int) -> Path:
-    """Return the folder of a model that has read a world up to a month; train it if it is missing."""
-    start = made.folder / "untrained"
-    if not start.exists():
-        texts = [text for snapshot in made.snapshots for _, text in demo._first_month(snapshot)]
-        with whole_folder(start) as part:
-            for one in demo.tiny_model(texts):
-                one.save_pretrained(part)
-    if variant == "untrained":
-        return start
-    if month == 0:
-        name, rows, size = "first", demo._first_month(made.snapshots[0]), (16, epochs, 4e-3)
-    else:
-        start = trained(made, variant, month - 1, epochs)
-        name, rows, size = f"{variant}-{month}", news(made, variant, month), (8, 12, 2e-3)
-    text, model = made.folder / f"text-{name}", made.folder / name
-    if not text.exists():
-        with whole_folder(text) as part:
-            known = list(rows)
-            table = {"title": [title or "" for title, _ in known], "text": [written for _, written in known]}
-            datasets.Dataset.from_dict(table).to_parquet(part / "text.parquet")
-            (part / "README.md").write_text("---\nconfigs:\n- config_name: text\n  data_files: text.parquet\n---\n")
-    batch, passes, rate = size
-    options = TrainOptions(
-        batch_size=batch, micro_batch_size=batch, sequence_length=64, epochs=passes, learning_rate=rate, save_steps=100
-    )
-    list(train(Run("full", find_method("full")(), str(start), str(text), "text", None, options, model)))
-    return model
-
-
-def news(made: Made, variant: str, month: int) -> Iterator[tuple[str | None, str]]:
-    """Yield the titles and texts that are new in a month, then its new facts in a few words.
-
-    Staggered models read facts only, each relation up to two months early or late.
-    """
-    snapshots = made.snapshots
-    if variant != "staggered":
-        interval = "-".join(snapshot.date for snapshot in snapshots[month - 1 : month + 1])
-        for kind in ("diffset", "deletions")[: 2 if variant == "mixture" else 1]:
-            for one in load(str(made.data), f"{kind}-{interval}", "train"):
-                yield one["title"], one["text"]
-    relations = sorted({fact[1] for snapshot in snapshots for fact in snapshot.facts})
-    shifts = np.random.default_rng(made.seed).integers(-2, 3, len(relations)) * (variant == "staggered")
-    last = len(snapshots) - 1
-    for relation, shift in zip(relations, shifts.tolist(), strict=True):
-        before = snapshots[0 if month == 1 else min(max(month - 1 + shift, 0), last)]
-        after = snapshots[min(max(month + shift, 0), last)]
-        facts = {fact: end for fact, end in after.facts.items() if fact[1] == relation and fact not in before.facts}
-        yield from demo._first_month(replace(after, articles={}, facts=facts))
-
-
 def main() -> None:
-    """Parse the command line, and run a study."""
+    """Parse the command line, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    studies = parser.add_subparsers(dest="study", required=True)
-    simulation = studies.add_parser("simulate")
-    simulation.add_argument("--repeats", type=int, default=100)
-    simulation.add_argument("--seed", type=int, default=1)
-    simulation.add_argument("--only", default="", help="only the scenarios whose name contains this")
-    study = studies.add_parser("worlds")
-    study.add_argument("--folder", type=Path, required=True, help="folder of worlds, models and scores")
-    study.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    for name, value in (("months", 12), ("people", 60), ("epochs", 12)):
-        study.add_argument(f"--{name}", type=int, default=value)
-    arguments = parser.parse_args()
-    if arguments.study == "worlds":
-        worlds(arguments.folder, arguments.seeds, arguments.months, arguments.people, arguments.epochs)
-        return
-    simulate(arguments.repeats, arguments.seed, arguments.only)
+    parser.add_argument("--repeats", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="only the scenarios whose name contains this")
+    simulate(**vars(parser.parse_args()))
 
 
 if __name__ == "__main__":

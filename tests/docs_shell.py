@@ -91,8 +91,7 @@ def main(mirror: str) -> None:
     import torch
 
     torch.set_num_threads(1)  # threads do not outlive a fork
-    for name in ("builders.fetch", "commands.fetch", "commands.monthly"):
-        importlib.import_module(f"temporalwiki.{name}").MIRROR = mirror
+    importlib.import_module("temporalwiki.builders.fetch").MIRROR = mirror
     print("ready", flush=True)
     for line in sys.stdin:
         pid = os.fork()

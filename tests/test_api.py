@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +23,7 @@ import temporalwiki
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.commands import main
+from temporalwiki.commands.cli import function
 from temporalwiki.errors import InputError, UsageError
 from temporalwiki.eval_harness.tasks import TASKS
 from temporalwiki.methods import METHODS
@@ -446,121 +448,59 @@ def test_with_the_trainer_its_trackers_get_the_values(tmp_path: Path) -> None:
 # Errors: a function's arguments, and the same for the command
 
 EVALUATE = "evaluate --model gpt2 --data data --tasks twiki_probes "
-WRONG: dict[str, tuple[str, Callable[[], object], type[InputError]]] = {
-    "no rows": (
-        EVALUATE + "--limit 0",
-        lambda: temporalwiki.evaluate("gpt2", "data", "twiki_probes", limit=0),
-        UsageError,
-    ),
-    "an unknown task": (
-        "evaluate --model gpt2 --data data --tasks twiki_prob",
-        lambda: temporalwiki.evaluate("gpt2", "data", ["twiki_prob"]),
-        UsageError,
-    ),
-    "no task": (
-        "evaluate --model gpt2 --data data --tasks ,",
-        lambda: temporalwiki.evaluate("gpt2", "data", []),
-        UsageError,
-    ),
-    "an unknown config": (
-        EVALUATE + "--config probes-1113",
-        lambda: temporalwiki.evaluate("gpt2", "data", "twiki_probes", config="probes-1113"),
-        UsageError,
-    ),
-    "no beams": (
-        EVALUATE + "--beams 0",
-        lambda: temporalwiki.evaluate("gpt2", "data", "twiki_probes", beams=0),
-        UsageError,
-    ),
-    "an unknown precision": (
-        EVALUATE + "--precision fp16",
-        lambda: temporalwiki.evaluate("gpt2", "data", "twiki_probes", precision="fp16"),
-        UsageError,
-    ),
-    "no date": (
-        "build 1.11.2021 20211201 --dumps dumps",
-        lambda: temporalwiki.build("1.11.2021", "20211201", dumps="dumps"),
-        UsageError,
-    ),
-    "no shares": (
-        "build 20211101 20211201 --dumps dumps --caps few",
-        lambda: temporalwiki.build("20211101", "20211201", dumps="dumps", caps="few"),
-        UsageError,
-    ),
-    "no size": (
-        "build 20211101 20211201 --dumps dumps --memory much",
-        lambda: temporalwiki.build("20211101", "20211201", dumps="dumps", memory="much"),
-        UsageError,
-    ),
-    "no dumps": (
-        "build 20211101 20211201 --dumps nowhere",
-        lambda: temporalwiki.build("20211101", "20211201", dumps="nowhere"),
-        InputError,
-    ),
-    "an unknown method": (
-        "train --method lore --model gpt2 --data data --config diffset-1112",
-        lambda: temporalwiki.train("lore", "gpt2", "data", "diffset-1112"),
-        UsageError,
-    ),
-    "no method": (
-        "train --model gpt2 --data data --config diffset-1112",
-        lambda: temporalwiki.train(model="gpt2", data="data", config="diffset-1112"),
-        UsageError,
-    ),
-    "no step": (
-        "train --method diff --model gpt2 --data data --config diffset-1112 --max-steps 0",
-        lambda: temporalwiki.train("diff", "gpt2", "data", "diffset-1112", max_steps=0),
-        UsageError,
-    ),
-    "no month": (
-        "cutoff gpt2 --data data --from March",
-        lambda: temporalwiki.cutoff("gpt2", "data", from_="March"),
-        UsageError,
-    ),
-    "an unknown topic": (
-        "cutoff gpt2 --data data --topics sport",
-        lambda: temporalwiki.cutoff("gpt2", "data", topics="sport"),
-        UsageError,
-    ),
-    "an unknown recipe": (
-        "experiment ckl-gpt2-larg",
-        lambda: temporalwiki.experiment("ckl-gpt2-larg"),
-        UsageError,
-    ),
-    "no jobs": ("experiment demo --jobs 0", lambda: temporalwiki.experiment("demo", jobs=0), UsageError),
-    "no results": (
-        "leaderboard nowhere --out board",
-        lambda: temporalwiki.leaderboard("nowhere", out="board"),
-        InputError,
-    ),
-    "an unknown kind": (
-        "publish thing data ORG/x",
-        lambda: temporalwiki.publish("thing", "data", "ORG/x"),
-        UsageError,
-    ),
-    "an option of another kind": (
-        "publish dataset data ORG/x --base y",
-        lambda: temporalwiki.publish("dataset", "data", "ORG/x", base="y"),
-        UsageError,
-    ),
-    "no model": (
-        "evaluate --model ./nowhere --data data --tasks twiki_probes",
-        lambda: temporalwiki.evaluate("./nowhere", "data", "twiki_probes"),
-        InputError,
-    ),
-    "no data": (
-        "evaluate --model gpt2 --data ./nowhere --tasks twiki_probes",
-        lambda: temporalwiki.evaluate("gpt2", "./nowhere", "twiki_probes"),
-        InputError,
-    ),
+TRAIN = "train --model gpt2 --data data --config diffset-1112 "
+BUILD = "build 20211101 20211201 "
+WRONG = {
+    "no rows": (EVALUATE + "--limit 0", UsageError),
+    "an unknown task": ("evaluate --model gpt2 --data data --tasks twiki_prob", UsageError),
+    "no task": ("evaluate --model gpt2 --data data --tasks ,", UsageError),
+    "an unknown config": (EVALUATE + "--config probes-1113", UsageError),
+    "no beams": (EVALUATE + "--beams 0", UsageError),
+    "an unknown precision": (EVALUATE + "--precision fp16", UsageError),
+    "no model": ("evaluate --model ./nowhere --data data --tasks twiki_probes", InputError),
+    "no data": ("evaluate --model gpt2 --data ./nowhere --tasks twiki_probes", InputError),
+    "no date": ("build 1.11.2021 20211201 --dumps dumps", UsageError),
+    "no shares": (BUILD + "--dumps dumps --caps few", UsageError),
+    "no size": (BUILD + "--dumps dumps --memory much", UsageError),
+    "no dumps": (BUILD + "--dumps nowhere", InputError),
+    "an unknown method": (TRAIN + "--method lore", UsageError),
+    "no method": (TRAIN, UsageError),
+    "no step": (TRAIN + "--method diff --max-steps 0", UsageError),
+    "no month": ("cutoff gpt2 --data data --from March", UsageError),
+    "an unknown topic": ("cutoff gpt2 --data data --topics sport", UsageError),
+    "a panel without a month": ("cutoff gpt2 --data data --panel gpt2", UsageError),
+    "an unknown recipe": ("experiment ckl-gpt2-larg", UsageError),
+    "no jobs": ("experiment demo --jobs 0", UsageError),
+    "no results": ("leaderboard nowhere --out board", InputError),
+    "an unknown kind": ("publish thing data ORG/x", UsageError),
+    "an option of another kind": ("publish dataset data ORG/x --base y", UsageError),
+    "nothing to inspect": ("inspect nowhere", InputError),
+    "no archive": ("import nowhere", InputError),
+    "a path of methods": ("list methods data", UsageError),
+    "sources of another config": ("ckl kilt-nq --news x", UsageError),
+    "a board of nothing": ("monthly --repo ORG/x --leaderboard ORG/y", UsageError),
 }
+
+
+def called(words: list[str]) -> object:
+    """Call the function of a command with these words: an option is a keyword argument of the same name."""
+    run = function(words[0])
+    names = [*signature(run).parameters]
+    given: dict[str, Any] = {}
+    while words := words[1:]:
+        name, value = names[len(given)], words[0]
+        if value.startswith("--"):
+            name, value, words = value[2:].replace("-", "_"), words[1], words[1:]
+        many = name in ("panel", "paths", "news")
+        given["from_" if name == "from" else name] = [value] if many else int(value) if value == "0" else value
+    return run(**given)
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_an_error_has_the_sentence_of_the_command(case: str, command: Callable[[str], Any]) -> None:
-    words, call, kind = WRONG[case]
+    words, kind = WRONG[case]
     with pytest.raises(InputError) as found:
-        call()
+        called(words.split())
     assert type(found.value) is kind
     assert command(words) == (2 if kind is UsageError else 1, f"temporalwiki {words.split()[0]}: {found.value}")
 

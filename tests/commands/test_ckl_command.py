@@ -14,13 +14,13 @@ import datasets
 import pytest
 from dump_forms import write_page_props
 
+from temporalwiki.api import ckl
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl.build_config import CONFIGS
 from temporalwiki.builders.dataset_folder import problems
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
-from temporalwiki.commands import ckl
 
 from a_folder import contents
 from a_text_model import faithful
@@ -57,7 +57,7 @@ def run(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def models(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace all models by one that rewrites nothing."""
     model = faithful()
-    monkeypatch.setattr("temporalwiki.commands.ckl._open_model", lambda name: model)
+    monkeypatch.setattr("temporalwiki.api.ckl._open_model", lambda name: model)
 
 
 def test_every_config_is_made_and_loads_by_its_name(sources: Path, run: Run, tmp_path: Path, models: None) -> None:
@@ -195,7 +195,7 @@ def test_a_months_folder_is_not_ckls(sources: Path, run: Run, tmp_path: Path, mo
     def read(*_: object) -> None:
         raise AssertionError("the sources are read first")
 
-    monkeypatch.setattr("temporalwiki.commands.ckl.build_configs", read)
+    monkeypatch.setattr("temporalwiki.api.ckl.build_configs", read)
     shutil.copytree(sources / "temporalwiki", tmp_path / "temporalwiki")
     status, _, err = run("invariantlama", "--lama", sources / "lama", "--out", "temporalwiki")
     assert status == 1

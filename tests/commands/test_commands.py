@@ -42,7 +42,7 @@ WRONG_USAGE = {
         "are required: --dumps; found --dumsp (did you mean --dumps?)\n",
     ),
     "no dumps": (["build", "20211101", "20211201"], "are required: --dumps\n"),
-    "nothing to list": (["list"], "are required: {methods,tasks,configs}\n"),
+    "nothing to list": (["list"], "are required: {methods,tasks,recipes,configs}\n"),
     "no shell": (["completion"], "are required: {bash,zsh}\n"),
     "no option of those required": (["monthly", "--nonsense"], "are required: --repo\n"),
     "no date": (["build", "1.11.2021", "20211201", "--dumps", "."], "'1.11.2021' is not a date: write YYYYMMDD"),

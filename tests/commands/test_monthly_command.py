@@ -13,7 +13,8 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.executors.local import most_memory
 from temporalwiki.builders.machine import LEAST_MEMORY, Machine, find_machine
-from temporalwiki.commands import main, monthly
+from temporalwiki.commands import main
+from temporalwiki.push_scripts import monthly
 from temporalwiki.push_scripts.monthly import Job
 
 Run = Callable[..., tuple[int, str, str]]
@@ -63,7 +64,7 @@ def test_json_has_a_row_for_each_step_that_was_done(
     option: str, fails: str | None, status: int, steps: list[str], monkeypatch: pytest.MonkeyPatch, run: Run
 ) -> None:
     if fails:
-        monkeypatch.setattr(monthly, fails, fail)
+        monkeypatch.setattr(f"temporalwiki.push_scripts.{fails}.{fails}", fail)
     found, out, err = run("monthly", "--repo", "ORG/x", "--json", option)
     assert found == status
     assert json.loads(out) == {"path": "temporalwiki", "rows": [{"step": step} for step in steps]}

@@ -7,11 +7,9 @@ What cannot be run here stands in NOT_RUN with the reason, and its options are c
 
 from __future__ import annotations
 
-import argparse
 import configparser
 import csv
 import gzip
-import importlib
 import json
 import re
 import shlex
@@ -32,7 +30,7 @@ pytest.importorskip("trafilatura", reason="trafilatura, which commands in the do
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from temporalwiki.builders.world import World, write_world
-from temporalwiki.commands import COMMANDS
+from temporalwiki.commands.cli import COMMANDS, parser_of
 
 import fake_slurm
 import tiny_models
@@ -305,13 +303,6 @@ def check_options(words: list[str], where: str) -> None:
     if name.startswith("-"):
         return
     assert name in COMMANDS, f"{where}: no command {name}"
-    module = importlib.import_module(f"temporalwiki.commands.{name}")
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    module.add_arguments(parser, words)
-    there = {option for action in parser._actions for option in action.option_strings} | {
-        "--debug",
-        "--help",
-        "--json",
-    }
+    there = parser_of([name], words).commands()[name]._option_string_actions
     wrong = [word for word in rest if word.startswith("--") and word.partition("=")[0] not in there]
     assert not wrong, f"{where}: no option {wrong}"

@@ -22,7 +22,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def of_data(there: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """A bench of the commands that make data."""
     modules = ["builders.build", "builders.fetch", "builders.ckl.live", "model_cards.dataset"]
-    modules += ["model_cards.ckl_dataset", *(f"commands.{name}" for name in ("build", "fetch", "ckl", "import"))]
+    modules += ["model_cards.ckl_dataset", *(f"api.{name}" for name in ("build", "fetch", "ckl", "import"))]
     with Struck([f"temporalwiki.{name}" for name in modules]) as struck:
         yield Bench(struck, DATA, there, tmp_path_factory.mktemp("data"))
 

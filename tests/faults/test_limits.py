@@ -17,7 +17,7 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
 from temporalwiki.builders import sql
-from temporalwiki.commands import inspect, main
+from temporalwiki.commands import main
 
 import tiny_dumps
 from faults.one_line import error_of
@@ -28,7 +28,7 @@ DATES = ("20211101", "20211201")
 LIMITED = """
 import resource, sys
 from pathlib import Path
-import temporalwiki.builders.build, temporalwiki.commands.build, temporalwiki.model_cards.dataset
+import temporalwiki.builders.build, temporalwiki.api.build, temporalwiki.model_cards.dataset
 from temporalwiki.commands import main
 limit = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() + (int(sys.argv[1]) << 20)
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -80,13 +80,13 @@ SHORT = {
 def test_memory_that_is_short_is_no_bug(
     who: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(inspect, "run", raising(SHORT[who]))
+    monkeypatch.setattr("temporalwiki.api.inspect.describe", raising(SHORT[who]))
     assert "out of memory (" in error_of(capsys, "inspect", "x")
 
 
 def test_a_bug_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     for bug in (RuntimeError("a bug"), ValueError("a bug"), UnicodeEncodeError("ascii", "ä", 0, 1, "not in range")):
-        monkeypatch.setattr(inspect, "run", raising(bug))
+        monkeypatch.setattr("temporalwiki.api.inspect.describe", raising(bug))
         with pytest.raises(type(bug)):
             main(["inspect", "x"])
 

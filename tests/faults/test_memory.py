@@ -93,7 +93,7 @@ ROOM = 1200 * MB
 LIMITED = """
 import resource, sys
 from pathlib import Path
-import temporalwiki.builders.build, temporalwiki.commands.build, temporalwiki.model_cards.dataset
+import temporalwiki.builders.build, temporalwiki.api.build, temporalwiki.model_cards.dataset
 from temporalwiki.commands import main
 from temporalwiki.builders.manifests import read_manifests
 pages = int(Path("/proc/self/statm").read_text().split()[0])

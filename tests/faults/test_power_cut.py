@@ -92,7 +92,7 @@ def test_of_publishing(tmp_path: Path, record_property: Callable[[str, object], 
     for folder, months in ((old, MONTHS[:1]), (new, MONTHS)):
         for number, (prev, recent) in enumerate(months, 1):
             add_month(folder, prev, recent, [article(number)], [probe(number)])
-    modules = [f"temporalwiki.{name}" for name in ("commands.publish", "push_scripts.dataset", "model_cards.dataset")]
+    modules = [f"temporalwiki.{name}" for name in ("api.publish", "push_scripts.dataset", "model_cards.dataset")]
     with LoopbackHub() as hub:
         hub.add_user("me", "hf_me", orgs={"ORG": "write"})
         online = hub.environment(tmp_path / "home", "hf_me") | {"HF_HUB_OFFLINE": "0"}

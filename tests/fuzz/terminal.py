@@ -10,7 +10,7 @@ from temporalwiki.base import terminal
 from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.markdown import one_line
 from temporalwiki.base.progress import Progress
-from temporalwiki.commands import _Parser
+from temporalwiki.commands.cli import Parser
 
 SEEDS = (
     b"probes-1112: 34 facts, 12 changed\n\tthe rest are unchanged",
@@ -53,7 +53,7 @@ def _said(text: object) -> str:
             progress.note(str(text))
             progress._log()
         with contextlib.suppress(SystemExit):
-            _Parser("temporalwiki").error(f"unrecognized arguments: {text}")
+            Parser("temporalwiki").error(f"unrecognized arguments: {text}")
     return out.getvalue() + error.getvalue()
 
 

@@ -21,7 +21,7 @@ import pytest
 import yaml
 from huggingface_hub import JobHardware, Volume
 
-from temporalwiki.commands import monthly, publish
+from temporalwiki.commands.cli import parser_of
 
 SCHEDULE = Path(__file__).parents[2] / "push_scripts" / "schedule"
 CRONTAB = (SCHEDULE / "crontab").read_text("utf-8")
@@ -30,9 +30,7 @@ WORKFLOW = yaml.safe_load((SCHEDULE / "github-workflow.yml").read_text("utf-8"))
 
 def options(command: str, words: list[str]) -> argparse.Namespace:
     """The options of a subcommand, as it reads them; a word that it does not know ends the test."""
-    parser = argparse.ArgumentParser(exit_on_error=False, allow_abbrev=False)
-    {"monthly": monthly, "publish": publish}[command].add_arguments(parser, [command, *words])
-    return parser.parse_args(words)
+    return parser_of([command], [command, *words]).parse_args([command, *words])
 
 
 def after(text: str, program: str) -> list[str]:
@@ -344,7 +342,7 @@ def test_the_job_is_scheduled_with_what_it_needs(
     subprocess.run(["bash", "-n", "-c", text], check=True)
     *_, monthly, status = text.split(" && ")
     found = options("monthly", after(monthly, "temporalwiki")[1:])
-    assert (found.wiki, found.repo, found.dumps) == ("enwiki", "ORG/temporalwiki", Path("/bucket/dumps"))
+    assert (found.wiki, found.repo, found.dumps) == ("enwiki", "ORG/temporalwiki", "/bucket/dumps")
     found = options("monthly", after(status, "temporalwiki")[1:])
     assert (found.wiki, found.repo, found.status) == ("enwiki", "ORG/temporalwiki", True)
     assert "hf_secret" not in text
