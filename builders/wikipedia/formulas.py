@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from temporalwiki.builders.wikipedia.words import words
+from temporalwiki.builders.wikipedia.words import word_table
 
 LONGEST = 400  # characters; a longer formula is not shown
 DEEPEST = 20  # groups in groups
@@ -18,36 +18,11 @@ _NEEDLESS = re.compile(r"(?<=[(\[]) | (?=[)\]⁰¹²³⁴-⁹⁻^_,])")
 _CHARGE = re.compile(r"\^(\d*[+-])")
 
 
-def _pairs(text: str) -> dict[str, str]:
-    return dict(pair.split() for pair in text.replace("\n", "|").split("|") if pair.strip())
-
-
-_LETTERS = _pairs(r"""
-    alpha α|beta β|gamma γ|delta δ|epsilon ε|varepsilon ε|zeta ζ|eta η|theta θ|vartheta ϑ|iota ι|kappa κ|lambda λ|mu μ
-    nu ν|xi ξ|pi π|rho ρ|sigma σ|tau τ|upsilon υ|phi φ|varphi φ|chi χ|psi ψ|omega ω|Gamma Γ|Delta Δ|Theta Θ|Lambda Λ
-    Xi Ξ|Pi Π|Sigma Σ|Upsilon Υ|Phi Φ|Psi Ψ|Omega Ω|infty ∞|partial ∂|nabla ∇|hbar ħ|ell ℓ|Re ℜ|Im ℑ|aleph ℵ
-    emptyset ∅|varnothing ∅|forall ∀|exists ∃|neg ¬|lnot ¬|prime ′|circ ∘|degree °|dagger †|ldots …|dots …|cdots ⋯
-    dotsc …|dotsb ⋯|N ℕ|Z ℤ|R ℝ|Q ℚ|C ℂ|langle ⟨|rangle ⟩|lfloor ⌊|rfloor ⌋|lceil ⌈|rceil ⌉|mid ∣|angle ∠
-    sum ∑|prod ∏|int ∫|oint ∮|{ {|} }|% %|$ $|# #|& &|_ _|top ⊤|bot ⊥|colon :|lbrace {|rbrace }|backslash ∖|star ⋆
-""")  # fmt: skip
-_LETTERS |= {"|": "‖", "vert": "|", "Vert": "‖"}
-# Signs between two terms, which stand in blanks.
-_SIGNS = _pairs(r"""
-    times ×|cdot ·|div ÷|pm ±|mp ∓|le ≤|leq ≤|leqslant ≤|ge ≥|geq ≥|geqslant ≥|ne ≠|neq ≠|lt <|gt >|ll ≪|gg ≫|approx ≈
-    equiv ≡|sim ∼|thicksim ∼|simeq ≃|cong ≅|propto ∝|in ∈|notin ∉|ni ∋|subset ⊂|subseteq ⊆|supset ⊃|supseteq ⊇|cup ∪
-    cap ∩|setminus ∖|to →|rightarrow →|longrightarrow →|leftarrow ←|leftrightarrow ↔|Rightarrow ⇒|Leftarrow ⇐
-    Leftrightarrow ⇔|iff ⇔|implies ⇒|mapsto ↦|land ∧|wedge ∧|lor ∨|vee ∨|oplus ⊕|otimes ⊗|models ⊨|vdash ⊢|perp ⊥
-    parallel ∥|ast ∗|bullet ∙|bmod mod|rightleftharpoons ⇌
-""")  # fmt: skip
-_NAMES = words(
-    "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln lg exp min max sup inf lim det dim ker gcd deg"
-    " arg Pr sgn"
-)
-_PLAIN = words(
-    "mathrm mathbf mathit mathsf mathcal mathbb mathfrak mathscr boldsymbol text textrm textit textbf mbox hbox"
-    " operatorname operatorname* rm bf it sf displaystyle textstyle scriptstyle left right big Big bigg Bigg bigl bigr"
-    " limits nolimits"
-)
+_WORDS = word_table("formula_words.yaml")
+_LETTERS: dict[str, str] = _WORDS["letters"]
+_SIGNS: dict[str, str] = _WORDS["signs"]
+_NAMES = frozenset(_WORDS["names"])
+_PLAIN = frozenset(_WORDS["plain"])
 _SPACES = frozenset([",", ";", ":", " ", ">", "quad", "qquad", "\n", "thinspace"])
 _FRACTIONS = frozenset(["frac", "tfrac", "dfrac"])
 

@@ -70,6 +70,14 @@ def test_light_tuning_has_the_probes_relations_in_proportion() -> None:
     assert Counter(facts[i].p for i in chosen) == {1: 300, 2: 150, 3: 50}
 
 
+def test_of_equal_remainders_the_lowest_relations_are_rounded_up() -> None:
+    probes = [Fact(s, 1 + s % 3, s) for s in range(1, 100)]  # 33 each: 500 is 166 2/3 for each
+    pool = [Fact(1000 + i, 3 - i % 3, i) for i in range(3000)]
+    facts = probes + pool
+    chosen = light_tuning(facts, range(99), [f.s for f in probes], 0)
+    assert Counter(facts[i].p for i in chosen) == {1: 167, 2: 167, 3: 166}
+
+
 def test_what_a_relation_cannot_fill_goes_to_the_others() -> None:
     probes = [Fact(s, 1 + s % 2, s) for s in range(1, 101)]  # 50, 50
     pool = [Fact(1000 + i, 1, i) for i in range(40)] + [Fact(3000 + i, 2, i) for i in range(2000)]

@@ -41,6 +41,7 @@ CASES = {
         [["One item.", "\nB one.", "New of the second item.", "\nB two.", "\nThird."]],
         [["One item.", "\nNew of the second item.", "\nThird."]],
     ),
+    "the first new sentence within an item": ([["A one.", "\nA two.", "New of it."]], [["New of it."]]),
     "other white space": ([["A  one.", "\nA two."], ["B\u00a0one.", "B two."]], []),
     "another Unicode form": ([["Caf\u0065\u0301."]], [["Caf\u0065\u0301."]]),
     "another case is another sentence": ([["a one."]], [["a one."]]),
