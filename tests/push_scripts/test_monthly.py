@@ -317,6 +317,7 @@ def test_what_was_done_before_a_fault_is_not_done_again(
     assert tags(hub) == ["2021.09"]
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     "kill -9",
     "monthly: between the commit and its tag",
