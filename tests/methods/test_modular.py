@@ -144,9 +144,6 @@ def test_sizes_are_known_without_weights(model: Any, small: str) -> None:
     assert (trainable(planned), total(planned)) == (trainable(model), total(model))
 
 
-# Phases and checkpoints
-
-
 # What is refused
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -97,12 +96,3 @@ def test_what_cannot_be_sharded_is_refused_before_anything_is_read(
     assert main(["train", *words, *where]) == 2
     assert said in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_a_method_brings_its_own_data(tmp_path: Path) -> None:
-    start = tiny_training.write(tmp_path, "gpt2") / "gpt2"
-    tiny_training.train(tmp_path, "light_tuning", start, tmp_path / "out")
-    assert json.loads((tmp_path / "out" / "training.json").read_text("utf-8"))["data"] == {
-        "config": "facts",
-        "facts": 6,
-    }
