@@ -9,6 +9,7 @@ To load a saved phase, attach it to a fresh copy of its base model::
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from math import inf
@@ -20,6 +21,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.cache_utils import Cache
+from transformers.pytorch_utils import Conv1D
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import option
@@ -51,10 +53,15 @@ class KAdapter(Method):
     k), both after a final norm. In an encoder-decoder, the new layers extend the encoder, and the decoder is trained.
     Each later phase adds k layers and freezes the earlier ones; the outputs of all phases are summed. With ``once``,
     only the first phase adds layers, and each later phase trains them further (TemporalWiki, footnote 5).
+
+    A phase starts as the identity: the last projection of each new layer is zero, and so is the final norm, or the
+    ``gate``. Random layers would add noise, and at the papers' rate of 1e-4 take thousands of steps to unlearn it.
     """
 
     adds_only: ClassVar[bool] = True
     gradients_through_base: ClassVar[bool] = False
+    defaults: ClassVar[Mapping[str, Any]] = {"learning_rate": 1e-3}
+    least_steps: ClassVar[int] = 500
 
     k: int = option(2, "new layers per phase", at_least=1)
     layers: tuple[int, ...] | None = option(
@@ -195,7 +202,10 @@ class AdapterLayers(nn.Module):
         return cast("list[PhaseLayers]", list(self.phases))
 
     def append(self, options: KAdapter, positions: tuple[int, ...], model: PreTrainedModel, seed: int) -> None:
-        """Freeze the earlier phases and add a new one, initialised by the model's own rule and ``seed``."""
+        """Freeze the earlier phases and add a new one, which at first adds nothing.
+
+        The other weights of its layers are initialised by the model's own rule and ``seed``.
+        """
         self.requires_grad_(False)
         own = stack(model)
         first_slot = len(own.layers) + sum(len(phase.slots) for phase in self.parts())
@@ -208,6 +218,7 @@ class AdapterLayers(nn.Module):
             with seeded(seed + len(self.phases)):
                 # apply() visits children first: T5 sets each linear layer to deviation 1, then its parent corrects it
                 phase.apply(model._init_weights)
+                _silence(phase, norm=not options.gate)
         if options.gate:
             phase.gate = nn.Parameter(torch.zeros(1, device=next(phase.parameters()).device))  # no scalar, for FSDP
         phase.to(device=like.device, dtype=like.dtype).requires_grad_(True).train(model.training)
@@ -265,6 +276,21 @@ def _unfilled(own: Stack, positions: tuple[int, ...]) -> tuple[list[nn.Module], 
     names = {child: name for name, child in own.module.named_children()}
     layers = getattr(new, names[own.layers])
     return [layers[position] for position in positions], getattr(new, names[own.final_norm])
+
+
+def _silence(phase: PhaseLayers, norm: bool) -> None:
+    """Set the last projection of each new layer to zero, and the final ``norm``."""
+    for layer in phase.layers:
+        projections = [part for part in layer.modules() if isinstance(part, nn.Linear | Conv1D)]
+        for parameter in projections[-1].parameters() if projections else ():
+            nn.init.zeros_(parameter)
+    if not norm:
+        return
+    for parameter in phase.norm.parameters():
+        nn.init.zeros_(parameter)
+    weight = next(phase.norm.parameters())
+    if phase.norm(torch.arange(float(len(weight)))).any():  # Gemma's norms multiply by 1 + their weight
+        nn.init.constant_(weight, -1.0)
 
 
 def _register(model: PreTrainedModel, adapter: AdapterLayers) -> None:

@@ -72,6 +72,7 @@ class Method:
     needs_past: ClassVar[bool] = False  # whether the method also reads past data
     reads_facts: ClassVar[bool] = False  # whether ``rewriter`` reads ``facts-*`` of the same months
     trains: ClassVar[bool] = True
+    least_steps: ClassVar[int] = 0  # a run with fewer optimizer steps gets a note
     gradients_through_base: ClassVar[bool] = True  # whether gradients flow back through frozen layers
     adds_only: ClassVar[bool] = False  # whether it trains only new weights, next to a decoder-only model
     reads_logits: ClassVar[bool] = False  # whether its extra loss reads the logits

@@ -241,6 +241,12 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     state.wait_for_everyone()
     name = f"{run.name} {run.config}"
     trainer = make_trainer(model, method, training_data, start.tokenizer, options, precision, phase, name)
+    if trainer.args.max_steps < method.least_steps:
+        _say(
+            state,
+            f"note: {run.name} starts without an effect and learns slowly: {trainer.args.max_steps} steps are few, "
+            f"{method.least_steps} or more are better",
+        )
     last = last_complete(phase.folder)
     if last is not None:
         _say(state, f"{run.output}: continuing from step {last.name.split('-')[1]} of {trainer.args.max_steps}")

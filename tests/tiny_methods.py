@@ -14,6 +14,7 @@ from temporalwiki.methods.k_adapter import KAdapter
 from temporalwiki.methods.method import Phase
 from temporalwiki.methods.modular import Modular
 
+import tiny_expansions
 import tiny_models
 
 
@@ -33,12 +34,18 @@ def _adapted(model: Any, kind: str, dora: bool) -> Any:
     return get_peft_model(model, config)
 
 
+def _heard(model: Any) -> Any:
+    """Return a model whose new layers, which start without an effect, have one."""
+    tiny_expansions.spread(model.k_adapter)
+    return model
+
+
 def with_method(name: str, model: Any, kind: str, folder: Path) -> Any:
     """Return a model as a method changes it."""
     methods: dict[str, Callable[[], Any]] = {
         "lora": lambda: _adapted(model, kind, dora=False),
         "dora": lambda: _adapted(model, kind, dora=True),
-        "k_adapter": lambda: KAdapter(k=2, scale=2.0).prepare(model, Phase()),
+        "k_adapter": lambda: _heard(KAdapter(k=2, scale=2.0).prepare(model, Phase())),
         "modular": lambda: Modular(small=str(tiny_models.save("t5", folder)), scale=1.0).prepare(model, Phase()),
     }
     return methods[name]().eval()

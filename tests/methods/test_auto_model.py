@@ -17,6 +17,7 @@ from temporalwiki.methods.method import Phase
 
 from a_folder import model_files, rewrite
 from loopback_hub import LoopbackHub
+from tiny_expansions import spread
 
 KINDS = [("gpt2", "k_adapter"), ("t5", "k_adapter"), ("t5", "modular")]
 IDS = torch.tensor([[5, 6, 7, 8, 9]])
@@ -38,6 +39,8 @@ def expanded(kind: str, method: str, models: dict[str, Path], folder: Path) -> t
     before = logits(base)
     made = find_method(method)(**({"small": str(models["t5"])} if method == "modular" else {}))
     model = made.prepare(base, Phase())
+    if method == "k_adapter":
+        spread(model.k_adapter)  # new layers start without an effect
     made.save(model, folder)
     said = logits(model)
     assert (said - before).abs().max() > 1e-3

@@ -36,6 +36,14 @@ from tiny_expansions import VOCABULARY, close, gpt2, ids, llama, logits, spec_wi
 Make = Callable[..., Any]
 
 
+def gemma() -> Gemma2ForCausalLM:
+    """Its norms multiply by 1 + their weight."""
+    size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4, "head_dim": 8, "sliding_window": 4}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.3, "vocab_size": VOCABULARY}
+    torch.manual_seed(1)
+    return Gemma2ForCausalLM(Gemma2Config(**size, **heads)).eval()
+
+
 DECODERS = [pytest.param(make, id=make.__name__) for make in (gpt2, llama)]
 ALL = [*DECODERS, pytest.param(t5, id="t5")]
 
@@ -102,13 +110,18 @@ def test_hidden_states_are_still_the_models_own_but_for_the_last(make: Make) -> 
     assert (after[-1] - before[-1]).abs().max() > 0.5
 
 
-@pytest.mark.parametrize("make", ALL)
-def test_a_gate_starts_as_the_identity_and_learns(make: Make) -> None:
+@pytest.mark.parametrize("gate", [False, True])
+@pytest.mark.parametrize("make", [*ALL, pytest.param(gemma, id="gemma")])
+def test_a_phase_starts_as_the_identity_and_learns(make: Make, gate: bool) -> None:
     base = make()
-    model = KAdapter(gate=True).prepare(copy.deepcopy(base), Phase()).eval()
+    model = KAdapter(gate=gate).prepare(copy.deepcopy(base), Phase()).eval()
     close(logits(model), logits(base))
-    train(model)
-    assert model.k_adapter.phases[0].gate.item() != 0
+    phase = model.k_adapter.phases[0]
+    matrices = [parameter for parameter in phase.layers[-1].parameters() if parameter.dim() > 1]
+    assert [bool(matrix.any()) for matrix in matrices].count(False) == 1
+    train(model, steps=2)  # at first the gate or the norm alone, then the last projections as well
+    assert all(matrix.any() for matrix in matrices)
+    assert not gate or phase.gate.item() != 0
     assert not torch.equal(logits(model), logits(base))
 
 
@@ -169,13 +182,9 @@ def test_cached_decoding_equals_the_full_pass(make: Make, phases: int) -> None:
 
 
 def test_a_new_layer_attends_as_far_as_the_one_whose_input_it_reads() -> None:
-    size = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4, "head_dim": 8, "sliding_window": 4}
-    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.3, "vocab_size": VOCABULARY}
-    config = Gemma2Config(**size, **heads)
-    assert config.layer_types[1:3] == ["full_attention", "sliding_attention"]
-    torch.manual_seed(1)
-    model = strong(Gemma2ForCausalLM(config).eval(), layers=(1, 2))
-    cache = DynamicCache(config=config)
+    model = strong(gemma(), layers=(1, 2))
+    assert model.config.layer_types[1:3] == ["full_attention", "sliding_attention"]
+    cache = DynamicCache(config=model.config)
     close(step_by_step(model, ids(), cache), logits(model))
     assert cache.is_sliding == [True, False, True, False, False, True]
 
@@ -265,7 +274,9 @@ def test_new_layers_begin_as_the_library_begins_layers(make: Make, deviation: fl
     make(**size, initializer_range=deviation).save_pretrained(tmp_path)
     model = KAdapter().prepare(AutoModelForCausalLM.from_pretrained(tmp_path), Phase(seed=3))
     for name, parameter in model.k_adapter.named_parameters():
-        if parameter.dim() == 1:
+        if ".norm." in name or "mlp.c_proj" in name or "down_proj" in name:
+            assert not parameter.any(), name  # so that a phase starts as the identity
+        elif parameter.dim() == 1:
             norm_weight = "weight" in name
             assert torch.equal(parameter, torch.full_like(parameter, float(norm_weight))), name
         else:
@@ -277,9 +288,11 @@ def test_new_layers_begin_as_the_library_begins_layers(make: Make, deviation: fl
 def test_new_t5_layers_begin_as_the_library_begins_layers(tmp_path: Path) -> None:
     t5(d_model=64, d_kv=16).save_pretrained(tmp_path)
     model = KAdapter().prepare(AutoModelForSeq2SeqLM.from_pretrained(tmp_path), Phase(seed=3))
-    expected = {"q": (64 * 16) ** -0.5, "k": 64**-0.5, "v": 64**-0.5, "o": 64**-0.5, "wi": 64**-0.5, "wo": 64**-0.5}
+    expected = {"q": (64 * 16) ** -0.5, "k": 64**-0.5, "v": 64**-0.5, "o": 64**-0.5, "wi": 64**-0.5}
     for name, parameter in model.k_adapter.named_parameters():
-        if parameter.dim() == 1:
+        if ".norm." in name or name.endswith("wo.weight"):
+            assert not parameter.any(), name  # so that a phase starts as the identity
+        elif parameter.dim() == 1:
             assert torch.equal(parameter, torch.ones_like(parameter)), name
         else:
             assert parameter.std().item() == pytest.approx(expected[name.split(".")[-2]], rel=0.1), name
@@ -334,6 +347,7 @@ def test_once_trains_the_first_phases_layers_in_each_later_phase(make: Make, tmp
     auto = AutoModelForSeq2SeqLM if make is t5 else AutoModelForCausalLM
     model = auto.from_pretrained(tmp_path / "base")
     first = trainable(method.prepare(model, Phase()))
+    spread(model.k_adapter)  # else some weights would have no gradient yet
     for month in ("0809", "0910"):
         train(model.train())
         method.save(model, tmp_path / month)
