@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -44,6 +45,7 @@ from temporalwiki.methods.training_data import (
 )
 
 MANIFEST = checkpoint.TRAINING
+_CPU = Path("/proc/cpuinfo")
 _RUN = "run.json"  # identity and data of an unfinished run
 _CHECKPOINTS = "checkpoints"
 _MAY_CHANGE = ("README.md", "loss.png")  # users write a card, or draw another picture
@@ -391,10 +393,17 @@ def _precision(options: TrainOptions) -> str:
     if options.in_bf16:
         return "bf16"
     if wanted == "auto":
-        return "bf16" if torch.cuda.is_available() and torch.cuda.is_bf16_supported() else "fp32"
+        fast = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else _has_amx()
+        return "bf16" if fast else "fp32"
     if wanted == "fp16" and not torch.cuda.is_available():
         raise UsageError("fp16 needs a GPU, because gradient scaling is only available there; use bf16")
     return wanted
+
+
+def _has_amx() -> bool:
+    """Return whether the CPU multiplies matrices in bf16, and oneDNN may use it."""
+    flags = _CPU.read_text("utf-8", errors="replace") if _CPU.is_file() else ""
+    return "amx_bf16" in flags.split() and "AMX" in os.environ.get("ONEDNN_MAX_CPU_ISA", "AMX")
 
 
 def _say(state: PartialState, text: str) -> None:

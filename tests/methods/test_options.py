@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import from_mapping
-from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods import METHODS, find_method, train
 from temporalwiki.methods.k_adapter import KAdapter
 from temporalwiki.methods.lora import LoRA
 from temporalwiki.methods.merge import Merge
@@ -321,3 +321,27 @@ def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:
         UsageError, match=r"no recipe 'ckl-t5' \(did you mean ckl-t5-large\?\): a YAML file, or ckl-gpt2"
     ):
         read_recipe("ckl-t5", None)
+
+
+@pytest.mark.parametrize(
+    ("flags", "isa", "expected"),
+    [
+        ("flags : avx2 amx_tile amx_bf16", None, "bf16"),
+        ("flags : avx2 amx_tile amx_bf16", "AVX512_CORE_AMX", "bf16"),
+        ("flags : avx2 amx_tile amx_bf16", "AVX512_CORE_BF16", "fp32"),
+        ("flags : avx512_bf16", None, "fp32"),
+        (None, None, "fp32"),
+    ],
+)
+def test_the_precision_of_a_cpu_is_bf16_only_with_amx(
+    flags: str | None, isa: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    monkeypatch.setattr(train, "_CPU", tmp_path / "cpuinfo")
+    monkeypatch.delenv("ONEDNN_MAX_CPU_ISA")
+    if isa:
+        monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", isa)
+    if flags:
+        (tmp_path / "cpuinfo").write_text(f"{flags}\n")
+    assert train._precision(TrainOptions()) == expected
+    assert train._precision(TrainOptions(precision="fp32")) == "fp32"
