@@ -219,7 +219,7 @@ def dates_of_wikidata(files: Sequence[Path]) -> tuple[str, str]:
 
 def left(dumps: Path, file: Wanted) -> int:
     """Return how many bytes of a file are still missing, judged by the size of the files on the disk."""
-    target, part = dumps / file.path, part_of(dumps / file.path)
+    target, part = dumps / file.path, part_of(dumps / file.path, file.sha1)
     if target.is_file() and target.stat().st_size == file.size:
         return 0
     return max(0, file.size - (part.stat().st_size if part.is_file() else 0))

@@ -1,14 +1,12 @@
 """Download one file with resume, check it, and only then give it its name.
 
-Until the file is complete, its bytes are in ``.NAME.part``, and ``.NAME.part.json`` says to which version of the file
-they belong. This note is written before the first byte, and the bytes are deleted before the note changes, so the two
-match after a kill at any moment.
+Until the file is complete, its bytes are in ``.NAME.SHA1.part``, where SHA1 is the one of the dump's list. The bytes
+may come from several servers; if the whole has another SHA-1, it is thrown away and fetched once more.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -17,8 +15,7 @@ from pathlib import Path
 import httpx2
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import make_folder, read_small, room_for, sync
-from temporalwiki.base.json_files import write_json
+from temporalwiki.base.files import make_folder, room_for, sync
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders.fetch.connection import (
     LEAST_RATE,
@@ -88,17 +85,11 @@ def _fetch(connection: Connection, url: str, part: _Part) -> None:
 
 def _ask(connection: Connection, url: str, part: _Part) -> None:
     """Request the missing bytes once. Raises Broken if some are still missing."""
-    headers = {}
-    if part.length:
-        version = part.version(url)
-        if version is None:  # the server may have another version now
-            part.throw_away()
-        else:
-            headers = {"Range": f"bytes={part.length}-", "If-Range": version}
+    headers = {"Range": f"bytes={part.length}-"} if part.length else {}
     with connection.ask(url, headers) as (response, body):
-        _check_answer(response, url, part)
-        if response.status_code == 200 or not part.length:
-            part.begin(url, response)
+        _check_answer(response, part)
+        if response.status_code == 200:
+            part.throw_away()
         with part.path.open("ab") as file:
             for chunk in body:  # larger pieces would be lost if the connection breaks
                 if part.length == part.size:
@@ -108,7 +99,7 @@ def _ask(connection: Connection, url: str, part: _Part) -> None:
         raise Broken(f"ends after {part.length:,} of {part.size:,} bytes")
 
 
-def _check_answer(response: httpx2.Response, url: str, part: _Part) -> None:
+def _check_answer(response: httpx2.Response, part: _Part) -> None:
     """Raise Broken or Failed for an answer that does not continue the listed file."""
     if response.status_code == 416:
         after = part.length
@@ -116,7 +107,7 @@ def _check_answer(response: httpx2.Response, url: str, part: _Part) -> None:
         raise Broken(f"has nothing after {after:,} bytes")
     if response.status_code == 206:
         given = re.fullmatch(r"bytes (\d{1,18})-\d{1,18}/(\d{1,18}|\*)", response.headers.get("Content-Range", ""))
-        if not given or int(given[1]) != part.length or not part.goes_on(url, response):
+        if not given or int(given[1]) != part.length:
             part.throw_away()
             raise Broken("gave a wrong range of bytes")
         total = given[2]
@@ -130,30 +121,22 @@ def _check_answer(response: httpx2.Response, url: str, part: _Part) -> None:
 
 
 class _Part:
-    """The downloaded bytes of a file, their hash, and the version that they belong to."""
+    """The downloaded bytes of a file, and their hash."""
 
     def __init__(self, connection: Connection, target: Path, size: int, listed: str, progress: Progress) -> None:
         self.target, self.size, self.listed, self.progress = target, size, listed, progress
-        self.path, self.note_path = part_of(target), target.with_name(f".{target.name}.part.json")
-        self.note: dict[str, str | int | None] = {}
+        self.path = part_of(target, listed)
         self.length, self._hash = 0, hashlib.sha1()
-        self.note = self._read_note()
-        if (self.note.get("sha1"), self.note.get("size")) != (listed, size) or self.path.stat().st_size > size:
-            self.throw_away()
-            return
-        with self.path.open("rb") as file:
-            while chunk := file.read(READ):
-                if connection.stopped.is_set():
-                    raise Stopped
-                self._count(chunk)
+        for other in target.parent.glob(f".{target.name}.*.part"):
+            if other != self.path or other.stat().st_size > size:
+                other.unlink()
+        if self.path.exists():
+            with self.path.open("rb") as file:
+                while chunk := file.read(READ):
+                    if connection.stopped.is_set():
+                        raise Stopped
+                    self._count(chunk)
         progress.update(self.length)
-
-    def _read_note(self) -> dict[str, str | int | None]:
-        try:
-            note = json.loads(read_small(self.note_path))
-            return note if isinstance(note, dict) and self.path.is_file() else {}
-        except (OSError, ValueError, RecursionError):
-            return {}
 
     def _count(self, chunk: bytes) -> None:
         self._hash.update(chunk)
@@ -161,33 +144,6 @@ class _Part:
 
     def sha1(self) -> str:
         return self._hash.hexdigest()
-
-    def version(self, url: str) -> str | None:
-        """Return the ETag or date to ask this server for the same version; other mirrors only share the date."""
-        etag, modified = self.note.get("etag"), self.note.get("last_modified")
-        if self.note.get("url") == url and isinstance(etag, str) and not etag.startswith("W/"):
-            return etag
-        return modified if isinstance(modified, str) else None
-
-    def goes_on(self, url: str, response: httpx2.Response) -> bool:
-        """Tell whether an answer belongs to our version: a server may ignore If-Range."""
-        names = ["last_modified", "etag"] if self.note.get("url") == url else ["last_modified"]
-        given = {"last_modified": response.headers.get("Last-Modified"), "etag": response.headers.get("ETag")}
-        return not self.length or all(given[name] in (None, self.note.get(name)) for name in names)
-
-    def begin(self, url: str, response: httpx2.Response) -> None:
-        """Start over with the version of this answer."""
-        self.throw_away()
-        self.path.touch()
-        headers = response.headers
-        self.note = {
-            "url": url,
-            "etag": headers.get("ETag"),
-            "last_modified": headers.get("Last-Modified"),
-            "size": self.size,
-            "sha1": self.listed,
-        }
-        write_json(self.note_path, self.note)
 
     def write(self, write: Callable[[bytes], object], chunk: bytes) -> None:
         chunk = chunk[: self.size - self.length]
@@ -197,17 +153,15 @@ class _Part:
 
     def throw_away(self) -> None:
         self.path.unlink(missing_ok=True)
-        self.note_path.unlink(missing_ok=True)
         self.progress.update(-self.length)
-        self.note, self.length, self._hash = {}, 0, hashlib.sha1()
+        self.length, self._hash = 0, hashlib.sha1()
 
     def finish(self) -> None:
         sync(self.path)
         self.path.replace(self.target)
         sync(self.target.parent)
-        self.note_path.unlink(missing_ok=True)
 
 
-def part_of(target: Path) -> Path:
-    """Return the name of a file while it is incomplete."""
-    return target.with_name(f".{target.name}.part")
+def part_of(target: Path, sha1: str) -> Path:
+    """Return the name of a file while it is incomplete. It has the listed SHA-1, so no other version is continued."""
+    return target.with_name(f".{target.name}.{sha1}.part")

@@ -181,7 +181,7 @@ MENDED: dict[str, tuple[list[Fault], int, str]] = {
     "errors of the server": ([Fault(status=500), Fault(status=502), Fault(status=504)], 4, "answers 504"),
     "wrong bytes once": ([Fault(body=bytes(400_000))], 2, "its SHA-1 differs"),
     "cut, then wrong bytes for the rest": (
-        [Fault(cut=99_000), Fault(body=FILES[BIG][:99_000] + bytes(301_000), ignore_if_range=True)],
+        [Fault(cut=99_000), Fault(body=FILES[BIG][:99_000] + bytes(301_000))],
         3,
         "next try",
     ),
@@ -258,7 +258,10 @@ def test_a_resumed_file_is_asked_for_from_where_it_is(server: FileServer, tmp_pa
     first, second = server.asked(re.escape(BIG))
     assert "Range" not in first.headers
     assert second.headers["Range"] == "bytes=150000-"
-    assert second.headers["If-Range"] == f'"{hashlib.md5(FILES[BIG]).hexdigest()}"'
+
+
+# its bytes before all of them are there
+PART = Path(BIG).with_name(f".{Path(BIG).name}.{hashlib.sha1(FILES[BIG]).hexdigest()}.part")
 
 
 def stopped_fetch(server: FileServer, dumps: Path) -> None:
@@ -267,72 +270,49 @@ def stopped_fetch(server: FileServer, dumps: Path) -> None:
     server.fault(re.escape(BIG), Fault(status=403))
     with pytest.raises(InputError, match="403"):
         fetch(MONTH, dumps, [server.url])
-    assert (dumps / BIG).with_name(f".{Path(BIG).name}.part").stat().st_size == 150_000
+    assert (dumps / PART).stat().st_size == 150_000
     server.requests.clear()
 
 
 def test_another_run_goes_on_where_one_was_stopped(server: FileServer, tmp_path: Path) -> None:
     stopped_fetch(server, tmp_path)
-    (tmp_path / BIG).with_name(f"..{Path(BIG).name}.part.json.0123abcd.part").touch()  # as a kill leaves behind
+    (tmp_path / BIG).with_name("..fetched.json.0123abcd.part").touch()  # as a kill leaves behind
     fetch(MONTH, tmp_path, [server.url])
     (request,) = server.asked(re.escape(BIG))
     assert request.headers["Range"] == "bytes=150000-"
     assert dumps_in(tmp_path) == FILES
 
 
-@pytest.mark.parametrize("honest", [True, False])
-def test_a_part_of_another_version_is_not_continued(server: FileServer, tmp_path: Path, honest: bool) -> None:
-    """The file changes on the server after the part came, and its list does or does not."""
+def test_a_part_of_another_version_is_not_continued(server: FileServer, tmp_path: Path) -> None:
+    """The file and its list change on the server after the part came."""
     stopped_fetch(server, tmp_path)
     new = some_bytes("new", 400_000)
     server.files[BIG] = new
     server.files |= lists_of(FILES | OTHERS | {BIG: new})
-    server.fault(re.escape(BIG), Fault(ignore_if_range=not honest))
     fetch(MONTH, tmp_path, [server.url])
     assert (tmp_path / BIG).read_bytes() == new
-    assert "Range" not in server.asked(re.escape(BIG))[-1].headers
+    (request,) = server.asked(re.escape(BIG))
+    assert "Range" not in request.headers
+    assert not (tmp_path / PART).exists()
 
 
-@pytest.mark.parametrize("honest", [True, False])
-def test_a_file_that_changes_while_it_comes_is_not_mixed(
-    server: FileServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], honest: bool
+def test_a_file_that_changes_while_it_comes_is_fetched_again(
+    server: FileServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old = some_bytes("old", 400_000)
-    server.fault(re.escape(BIG), Fault(body=old, cut=150_000))
-    server.fault(re.escape(BIG), Fault(ignore_if_range=not honest))
+    server.fault(re.escape(BIG), Fault(body=some_bytes("old", 400_000), cut=150_000))
     fetch(MONTH, tmp_path, [server.url])
     assert dumps_in(tmp_path) == FILES
-    assert "SHA-1" not in capsys.readouterr().err  # seen before its end
+    assert ["Range" in request.headers for request in server.asked(re.escape(BIG))] == [False, True, False]
+    assert "its SHA-1 differs from the list; trying once more" in capsys.readouterr().err
 
 
-def test_a_weak_etag_is_no_version(server: FileServer, tmp_path: Path) -> None:
-    server.fault(re.escape(BIG), Fault(headers={"ETag": 'W/"1"'}, cut=150_000))
-    server.fault(re.escape(BIG), Fault(headers={"ETag": 'W/"1"'}))
-    fetch(MONTH, tmp_path, [server.url])
-    request = server.asked(re.escape(BIG))[1]
-    assert (request.headers["Range"], request.headers["If-Range"][-3:]) == ("bytes=150000-", "GMT")
-    assert dumps_in(tmp_path) == FILES
-
-
-@pytest.mark.parametrize(
-    ("etags", "dates", "ranged"), [(True, False, True), (False, True, True), (False, False, False)]
-)
-def test_only_what_has_a_version_is_continued(tmp_path: Path, etags: bool, dates: bool, ranged: bool) -> None:
-    with FileServer(FILES | lists_of(FILES), etags, dates) as server:
-        server.fault(re.escape(BIG), Fault(cut=150_000))
-        fetch(MONTH, tmp_path, [server.url])
-        assert ("Range" in server.asked(re.escape(BIG))[-1].headers) == ranged
-    assert dumps_in(tmp_path) == FILES
-
-
-def test_a_part_of_one_mirror_goes_on_at_another_that_keeps_dates(server: FileServer, tmp_path: Path) -> None:
+def test_a_part_of_one_mirror_goes_on_at_another(server: FileServer, tmp_path: Path) -> None:
     with FileServer(FILES) as mirror:
         server.fault(re.escape(BIG), Fault(cut=150_000))
         server.fault(re.escape(BIG), Fault(status=403))
         fetch(MONTH, tmp_path, [server.url, mirror.url])
         (request,) = mirror.asked("")
     assert request.headers["Range"] == "bytes=150000-"
-    assert request.headers["If-Range"].endswith("GMT")
     assert dumps_in(tmp_path) == FILES
 
 
@@ -648,7 +628,7 @@ def test_killed_at_any_moment_a_rerun_completes(server: FileServer, tmp_path: Pa
         "from temporalwiki.builders.snapshot import Interval\n"
         f"fetch(Interval('enwiki', '20211101', '20211201'), Path({str(tmp_path)!r}), [{server.url!r}])\n"
     )
-    growing = tmp_path / Path(BIG).with_name(f".{Path(BIG).name}.part")
+    growing = tmp_path / PART
     for _ in range(3):
         least = 20_000 + (growing.stat().st_size if growing.exists() else 0)
         running = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
@@ -784,7 +764,7 @@ STEPS = st.one_of(
     st.builds(Fault, cut=st.integers(0, 70_000), ignore_range=st.booleans(), chunked=st.booleans()),
     st.builds(Fault, status=st.sampled_from([408, 429, 500, 503]), headers=st.just({"Retry-After": "0"})),
     st.builds(Fault, body=st.binary(min_size=1, max_size=50), chunked=st.just(True)),
-    st.builds(Fault, range_at=st.integers(0, 69_999), ignore_if_range=st.booleans()),
+    st.builds(Fault, range_at=st.integers(0, 69_999)),
 )
 
 
