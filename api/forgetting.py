@@ -18,6 +18,7 @@ with needs("eval"):
     from transformers import TrainerCallback
 
     from temporalwiki.eval_harness.held_model import HeldModel, held_model, modes_kept
+    from temporalwiki.eval_harness.known import SCORED
     from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
     from temporalwiki.eval_harness.statistics import Estimate
     from temporalwiki.eval_harness.tasks.learned_and_forgotten import LearnedAndForgotten
@@ -26,17 +27,21 @@ with needs("eval"):
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
+_SHOWN = ("new_known", "old_known", "learned", "forgotten")
+
 
 class ForgettingCallback(TrainerCallback):
     """A callback for the trainers of `transformers` and trl that measures learned and forgotten facts.
 
     It compares the model with its state at the start of the training: at each evaluation, every ``every`` steps, and
-    at the end. It writes two values to ``trainer.state.log_history``, in nats per token:
+    at the end. It writes four values to ``trainer.state.log_history``, in percent (see the task
+    ``learned_and_forgotten``):
 
-    - ``learned``: how much likelier changed facts became than unchanged facts of the same relations
-    - ``forgotten``: how much less likely unchanged facts became
+    - ``new_known`` and ``old_known``: changed and unchanged facts that the model knows
+    - ``learned``: ``new_known`` minus its value at the start
+    - ``forgotten``: ``old_known`` at the start minus its value now
 
-    ``strict/learned`` and ``strict/forgotten`` count only strict facts. ``history`` has the values with their 95 %
+    ``strict/learned`` and so on count only strict facts. ``history`` has the values with their 95 %
     intervals. The callback does not change the training.
     """
 
@@ -103,7 +108,11 @@ class ForgettingCallback(TrainerCallback):
         self._measured = step = state.global_step
         model = self._live(args, kwargs)
         model.start = self._start
-        scores = {test.removeprefix("all/"): score for test, score in self._score(model).items()}
+        scores = {
+            name.removeprefix("all/"): score
+            for name, score in self._score(model).items()
+            if name.partition("/")[0] in ("all", "strict") and name.rpartition("/")[2] in _SHOWN
+        }
         values = {name: score.value for name, score in scores.items()}
         for name, one in scores.items():
             self.history.append({"step": step, "measure": name, "value": one.value, "low": one.low, "high": one.high})
@@ -111,8 +120,8 @@ class ForgettingCallback(TrainerCallback):
             self.trainer.log(values)
         else:
             state.log_history.append({**values, "step": step})
-            shown = ", ".join(f"{name} {value:+.4f}" for name, value in values.items())
-            say(f"step {step}: {shown} nats per token")
+            shown = ", ".join(f"{name} {value:.1f}" for name, value in values.items())
+            say(f"step {step}: {shown} %")
 
     def _score(self, model: _LiveModel) -> dict[str, Estimate]:
         with modes_kept(model.loaded.model):
@@ -149,6 +158,8 @@ def _splits(data: str | os.PathLike[str], config: str | None) -> Any:
 
 
 def _sample(rows: Dataset, limit: int | None) -> list[dict[str, Any]]:
-    if limit is not None and len(rows) > limit:
-        rows = rows.select(np.sort(np.random.default_rng(0).choice(len(rows), limit, replace=False)))
-    return list(rows)
+    """Return all rows; those beyond a sample only stand in the panels of the others."""
+    if limit is None or len(rows) <= limit:
+        return list(rows)
+    chosen = set(np.random.default_rng(0).choice(len(rows), limit, replace=False).tolist())
+    return [row if i in chosen else {**row, SCORED: False} for i, row in enumerate(rows)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
@@ -56,6 +57,7 @@ class CachedModel:
     cache_folder: Path  # the folder of cached scores and answers
     precision: str = "fp32"  # of likelihoods; answers are generated in the precision of the weights
     start: Any = None  # the model that the training started from, or its StoredScores
+    temperature: float = 1.0  # divides the logits; see ``softened``
 
     @property
     def name(self) -> str:
@@ -108,6 +110,13 @@ class CachedModel:
                 "accelerate launch, and one process uses all GPUs"
             )
         return torch.bfloat16, spread
+
+    def softened(self, temperature: float) -> CachedModel:
+        """Return this model with its logits divided by ``temperature``; both share the weights."""
+        other = copy.copy(self)
+        other.__dict__.pop("_scorer", None)
+        other.temperature = temperature
+        return other
 
     def copied(self) -> checkpoint.Checkpoint:
         """Return a second copy of model and tokenizer, which training may change."""
@@ -223,7 +232,7 @@ class CachedModel:
 
     @cached_property
     def _scorer(self) -> Scorer:
-        return Scorer(self.loaded.model, self.loaded.tokenizer, self.precision)
+        return Scorer(self.loaded.model, self.loaded.tokenizer, self.precision, self.temperature)
 
     def progress(self, what: str, total: int, done: int, unit: str) -> Progress:
         """Return a progress display that only the first process shows."""

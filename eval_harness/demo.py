@@ -32,7 +32,7 @@ from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import Snapshot, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
 from temporalwiki.eval_harness.leaderboard import Card
-from temporalwiki.eval_harness.leaderboard.headline import LEARNED, Column, Entry, months, ratio, signed, training_runs
+from temporalwiki.eval_harness.leaderboard.headline import NEW, Column, Entry, months, ratio, training_runs
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
 from temporalwiki.eval_harness.proper_nouns import Word, train_tagger
 from temporalwiki.eval_harness.results import aligned
@@ -65,8 +65,8 @@ LEADERBOARD = Path("experiment", "leaderboard")  # in the demo's folder
 _WIDTH = 118
 _RATIO = "perplexity of names in the month's {}, divided by the start model's; lower is better"
 _MEANINGS = {
-    "Learned": "how much likelier changed facts became, beyond unchanged ones of the same relations",
-    "Forgotten": "how much less likely unchanged facts became; both in nats per token (0.69: half as likely)",
+    "New facts known": "changed facts whose object the model ties to their subject, in percent",
+    "Old facts known": "the same of unchanged facts",
     "New text": _RATIO.format("diffset"),
     "Old text": _RATIO.format("unchanged text"),
 }
@@ -414,7 +414,7 @@ def _experiment(out: Path, recipe: dict[str, Any], names: Sequence[str], size: S
 
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield what each method learned and forgot in the newest month, as on the page, and how sure that is."""
+    """Yield which facts each method knows in the newest month, as on the page, and how sure that is."""
     newest = months(rows)[0]
     yield f"{newest.name}: each method's newest model and the start model"
     lines = [["", "method", *(column.title.lower() for column in newest.columns)]]
@@ -424,16 +424,17 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
         if column.title in _MEANINGS:
             yield _wrapped("   ", f"{column.title}: {_MEANINGS[column.title]}")
     if newest.finding:
-        yield _wrapped("", f"{newest.finding}. {newest.advice}")
-        runs = training_runs(entry.values[LEARNED].row for entry in newest.entries if LEARNED in entry.values)
+        chance = "" if newest.chance is None else f" By chance, a model knows {newest.chance:.0f} %."
+        yield _wrapped("", f"{newest.finding}.{chance} {newest.advice}")
+        runs = training_runs(entry.values[NEW].row for entry in newest.entries if NEW in entry.values)
         yield f"Brackets: 95 % intervals over facts. {runs}"
 
 
 def _score(entry: Entry, column: Column) -> str:
     """Return a score with its 95 % interval; a perplexity is divided by the start model's."""
     if column not in entry.values:
-        return "0.00" if entry.start and not column.relative else ""
+        return ""
     value = entry.values[column]
     if column.relative:
         return ratio(value.value)
-    return f"{signed(value.value)} [{signed(value.low)}, {signed(value.high)}]"
+    return f"{value.value:.0f} [{value.low:.0f}, {value.high:.0f}]"

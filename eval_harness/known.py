@@ -22,6 +22,7 @@ Matrix = npt.NDArray[np.float64]
 
 MOST = 10  # facts of a panel
 FEWEST = 6
+SCORED = "scored"  # a row's column: False for a fact that --limit or --after-cutoff leaves out
 _TIE = 1e-9  # differences up to this one are rounding
 
 
@@ -35,6 +36,7 @@ class Fact:
     subject: str
     names: frozenset[str]  # of its right objects
     ever: frozenset[str]  # of all objects that are or were right for it
+    scored: bool = True  # False: it only stands in a panel
 
     @classmethod
     def of(cls, id: str, subject: str, split: str, row: Row) -> Fact:
@@ -44,7 +46,7 @@ class Fact:
         gone = _names(row.get("previous_objects") or () if gone is None else gone)
         # the right objects of a deleted fact are those of today
         names = own if split == "deleted" else own | right
-        return cls(id, split, row, subject, frozenset(names), frozenset(own | right | gone))
+        return cls(id, split, row, subject, frozenset(names), frozenset(own | right | gone), row.get(SCORED, True))
 
 
 @dataclass
@@ -77,7 +79,7 @@ class Panel:
     @property
     def scored(self) -> list[int]:
         """The places of the facts that are scored."""
-        return [i for i, fact in enumerate(self.facts) if fact.split == self.split]
+        return [i for i, fact in enumerate(self.facts) if fact.split == self.split and fact.scored]
 
 
 def panels(facts: Iterable[Fact], relation: str, left_out: Counter[str], seed: int = 0) -> list[Panel]:
@@ -102,14 +104,13 @@ def panels(facts: Iterable[Fact], relation: str, left_out: Counter[str], seed: i
             chosen.add(fact)
         others = [fact for fact in ordered if fact.split != split]
         for panel in filter(lambda panel: panel.facts, of_split):
-            count_own = len(panel.facts)
             for filler in others:
                 if len(panel.facts) >= FEWEST:
                     break
                 if panel.fits(filler):
                     panel.add(filler)
             if len(panel.facts) < FEWEST:
-                left_out[f"{split}: in a panel of fewer than {FEWEST} facts of the relation"] += count_own
+                left_out[f"{split}: in a panel of fewer than {FEWEST} facts of the relation"] += len(panel.scored)
             else:
                 made.append(panel)
     return made

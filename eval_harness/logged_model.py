@@ -64,7 +64,7 @@ class _Run(msgspec.Struct):
 class LoggedModel:
     """A model that is known by a log: it has answers and likelihoods for the probes in it, and for no other text."""
 
-    tasks: ClassVar[tuple[str, ...]] = ("twiki_probes", "learned_and_forgotten")  # these can read a log
+    tasks: ClassVar[tuple[str, ...]] = ("twiki_probes",)  # these can read a log
     start: Any = None  # the model that it started from
 
     def __init__(self, path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from statistics import fmean
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +10,11 @@ import numpy.typing as npt
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.statistics import (
-    MATCHED,
+    DIFFERENCE,
     MEAN,
     PERCENT,
     PERPLEXITY,
+    POINTS,
     POSITIVE,
     QUOTIENT,
     Estimate,
@@ -30,7 +30,9 @@ Columns = Mapping[str, npt.NDArray[Any]]  # the same of many items: arrays of fi
 UNCHANGED = "unchanged"  # the facts that some measures compare with
 STRICT = "strict/"  # before the names of tests that count only strict facts
 _LABELS = ("cluster", "id", "relation")
-SUBSETS = ("all", "stated", "strict")  # of changed and unchanged facts: tests of learned_and_forgotten
+SUBSETS = ("all", "stated", "strict", "unread")  # of changed and unchanged facts: tests of learned_and_forgotten
+WORST = "worst"  # the form with the worst score
+NO_FORMS = ("spelling",)  # items in these forms are controls, which count in no other test
 
 
 class Measure(NamedTuple):
@@ -61,7 +63,7 @@ def _perplexity(nll: str, tokens: str) -> Measure:
 
 
 def _bits(nll: str, size: str) -> Measure:
-    return Measure(lambda items: items[nll] / np.log(2), lambda items: items[size], MEAN, None, "", nll, False)
+    return Measure(lambda items: items[nll] / np.log(2), lambda items: items[size], POSITIVE, None, "", nll, False)
 
 
 def _percent(figure: str, higher_is_better: bool | None = True) -> Measure:
@@ -69,13 +71,20 @@ def _percent(figure: str, higher_is_better: bool | None = True) -> Measure:
 
 
 MEASURES = {
+    "new_known": _percent("known")._replace(of="changed", needs="known"),
+    "old_known": _percent("known")._replace(of=UNCHANGED, needs="known"),
     "learned": Measure(
-        lambda items: items["gain"], scale=MATCHED, sign="nats", needs="gain", of="changed", compared=True
+        lambda items: 100 * (items["known"] - items["start_known"]), scale=POINTS, needs="start_known", of="changed"
     ),
     "forgotten": Measure(
-        lambda items: -items["gain"], sign="nats", needs="gain", higher_is_better=False, of=UNCHANGED
+        lambda items: 100 * (items["start_known"] - items["known"]),
+        scale=POINTS,
+        needs="start_known",
+        higher_is_better=False,
+        of=UNCHANGED,
     ),
-    "let_go": Measure(lambda items: -items["gain"], scale=MATCHED, sign="nats", needs="gain", compared=True),
+    "corrected": _percent("corrected")._replace(of="changed"),
+    "let_go": Measure(lambda items: 100 * items["let_go"], scale=DIFFERENCE, compared=True),
     "perplexity": _perplexity("nll", "tokens"),
     "perplexity_instance_mean": Measure(
         lambda items: np.exp(items["nll"] / items["tokens"]),
@@ -110,25 +119,16 @@ def higher_is_better(task: str, measure: str) -> bool | None:
     return MEASURES[measure].higher_is_better if measure in MEASURES else True
 
 
-def is_change(measure: str) -> bool:
-    """Return whether a measure compares what two groups of facts gained since the start model."""
-    return measure in MEASURES and MEASURES[measure].scale.matched
-
-
-def earned(measure: str, found: Estimate, of_test: Mapping[str, float], made: Sequence[Composition]) -> bool:
+def earned(measure: str, found: Estimate, chance: float) -> bool:
     """Return whether a score shows knowledge. A model that knows nothing can reach a score that does not.
 
-    A model must prefer right choices more often than by chance. It must learn more than it forgets, or let go of more:
-    a model that forgets everything loses most on the facts that its start model knew best. ``of_test`` are the scores
-    of the same test, ``made`` are the items of the score, for each run of the model.
+    A model must prefer right choices, and know facts, more often than by chance. It must let go of more deleted facts
+    than of unchanged ones. ``chance`` is that of the same test.
     """
-    if measure in ("acc", "acc_norm", "margin"):
-        return found.low is not None and found.low > (0.0 if measure == "margin" else of_test.get("chance", 0.0))
-    if measure in ("learned", "forgotten"):
-        return {"learned", "forgotten"} <= of_test.keys() and of_test["learned"] > of_test["forgotten"]
-    if is_change(measure):
-        lost = [float(np.asarray(one.groups[1].numerators).mean()) for one in made]
-        return bool(lost) and found.value > fmean(lost)
+    if measure in ("acc", "acc_norm", "margin", "new_known", "old_known"):
+        return found.low is not None and found.low > (0.0 if measure == "margin" else chance)
+    if measure == "let_go":
+        return found.low is not None and found.low > 0
     return True
 
 
@@ -168,9 +168,8 @@ def composition(items: Columns, test: str, measure: str) -> Composition | None:
     """Return the score of a test and its items, from all items of a result; None if these have no such score.
 
     The items of a test have its name as "split"; without that column, all items count. The test
-    "average" is the mean of ``unchanged`` and ``changed``. The kinds of deleted facts are in the column "kind". The
-    tests of ``learned_and_forgotten`` are subsets of the facts: "all", and others that have a column of their name,
-    which is 1 for their facts. A test that begins with ``STRICT`` has only the items whose column "strict" is 1.
+    "average" is the mean of ``unchanged`` and ``changed``. The kinds of deleted facts are in the column "kind". A test
+    that begins with ``STRICT`` has only the items whose column "strict" is 1. See ``_of_forms`` for facts in panels.
     """
     if measure not in MEASURES:
         return None
@@ -179,16 +178,14 @@ def composition(items: Columns, test: str, measure: str) -> Composition | None:
             return None
         return composition(_chosen(items, items["strict"] == 1), test.removeprefix(STRICT), measure)
     how = MEASURES[measure]
+    if "form" in items:
+        return _of_forms(items, test, measure)
     stage, _, name = test.rpartition("/")
     split, kind = items.get("split"), items.get("kind")
     if split is None:
         parts = [np.full(len(items["id"]), True)]
-    elif how.of is not None:
-        subset = np.full(len(split), True) if test == SUBSETS[0] else items.get(test)
-        if subset is None:
-            return None
-        parts = [(split == how.of) & (subset == 1)]
-        split = np.where(subset == 1, split, "")
+    elif how.of is not None:  # a version without panels
+        return None
     elif (split == test).any():
         parts = [split == test]
     elif name == "average":
@@ -204,15 +201,32 @@ def composition(items: Columns, test: str, measure: str) -> Composition | None:
     return _composed([_chosen(items, part) for part in parts], measure)
 
 
+def _of_forms(items: Columns, test: str, measure: str) -> Composition | None:
+    """Return a score of facts in panels, which have the column "form".
+
+    The tests in ``SUBSETS`` have the facts whose column of that name is 1 ("all": all), and the mean over the forms.
+    "FORM/all" is one form, and "worst/all" the form with the worst score.
+    """
+    how = MEASURES[measure]
+    form, _, subset = test.rpartition("/")
+    forms = [str(one) for one in dict.fromkeys(items["form"].tolist()) if one not in NO_FORMS]
+    if form == WORST:
+        each = [_of_forms(items, f"{one}/{subset}", measure) for one in forms]
+        found = [one for one in each if one is not None]
+        return (max if how.higher_is_better is False else min)(found, key=lambda one: one.value, default=None)
+    chosen = np.full(len(items["id"]), True) if subset == SUBSETS[0] else items.get(subset, np.array([0.0])) == 1
+    if how.of is not None:
+        chosen = chosen & (items["split"] == how.of)
+    parts = [_chosen(items, chosen & (items["form"] == one)) for one in ([form] if form else forms)]
+    return _composed([part for part in parts if len(part["id"])], measure)
+
+
 def _composed(groups: Sequence[Columns], name: str) -> Composition | None:
-    """Return the score of groups of items, or None if a group has no item for it, or no two facts can be matched."""
+    """Return the score of groups of items, or None if a group has no item for it."""
     how, found, asked = MEASURES[name], [], []
     counted = [_with_figure(group, how.needs or name) for group in groups]
     if not counted:
         return None
-    if how.scale.matched and all("relation" in group for group in counted):
-        shared = list(set.intersection(*(set(group["relation"].tolist()) for group in counted)))
-        counted = [_chosen(group, np.isin(group["relation"].astype(str), shared)) for group in counted]
     for group in counted:
         if not len(group["id"]):
             return None
@@ -224,8 +238,6 @@ def _composed(groups: Sequence[Columns], name: str) -> Composition | None:
         clusters, ids, relations = (group[key].tolist() if key in group else [] for key in _LABELS)
         found.append(Items(above, below, clusters, ids, relations))
         asked.append((tuple(ids), tuple(clusters), unit.astype(np.float64).tobytes()))
-    if how.scale.matched and not found[0].relations:
-        return None
     return Composition(found, how.scale, value_of(found, how.scale), tuple(asked))
 
 

@@ -28,6 +28,7 @@ from temporalwiki.builders.data_source import source_of
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.completions_model import CompletionsModel
 from temporalwiki.eval_harness.interface_model import InterfaceModel
+from temporalwiki.eval_harness.known import SCORED
 from temporalwiki.eval_harness.leak import leak
 from temporalwiki.eval_harness.logged_model import LoggedModel
 from temporalwiki.eval_harness.provider_model import COMPLETIONS, ProviderModel
@@ -40,6 +41,7 @@ from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods.training_data import check_config, config_names, load
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "peft", "datasets")
+_PLACE = "temporalwiki: place"  # of a row in its split, a column of its own
 _LONG_NAME = re.compile(r"-\d{8}-\d{8}$")  # of an interval, such as diffset-20211101-20211201
 
 
@@ -94,7 +96,7 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
     missing = _set_start(wanted, model)
     for name, task in wanted.tasks.items():
         if task.start == "used" and missing and wanted.start and model.state.is_main_process:
-            say(f"{name}: without let_go: {missing}")
+            say(f"{name}: not compared with a start model: {missing}")
     if wanted.after and wanted.start and missing and model.state.is_main_process:
         say(f"leak check of {wanted.model} itself: {missing}")
     for name, task, config in plan:
@@ -219,7 +221,7 @@ def _evaluate(
     newer = None if wanted.after is None else _Newer(wanted.after, config, available, task)
     loaded = _splits(wanted, config)
     source = None if wanted.rows is not None else source_of(wanted.data, config, loaded)
-    rows = _read(loaded, task.splits, wanted.limit, task.max_rows, newer)
+    rows = _read(loaded, task.splits, wanted.limit, task.max_rows, newer, task.whole)
     for split, of_split in rows.items():
         check_columns(of_split, task.columns, f"{wanted.data}, {config}, {split}")
     if newer is not None and newer.nothing:
@@ -246,7 +248,7 @@ def _evaluate(
         "data": {
             "dataset": (source and source.id) or wanted.data,
             "config": config,
-            "rows": {split: len(of_split) for split, of_split in with_rows.items()},
+            "rows": {split: sum(row.get(SCORED, True) for row in of) for split, of in with_rows.items()},
             "hash": fingerprint(json.dumps(with_rows, sort_keys=True, default=str)),  # str: for timestamps
         },
     }
@@ -354,19 +356,27 @@ def _read(
     limit: int | None,
     max_rows: int | None,
     newer: _Newer | None = None,
+    whole: bool = False,
 ) -> dict[str, list[Row]]:
     """Return the rows of a config by split: of the ``wanted`` splits, or of all splits if none is named.
 
     BACKFILLED is never read. ``newer`` drops rows first. A split with more than ``max_rows`` rows is sampled with a
-    fixed seed. Then the limit keeps the first rows.
+    fixed seed. Then the limit keeps the first rows. If ``whole``, all rows are returned, and ``SCORED`` is False in
+    those that are not kept.
     """
     read = {}
     for split, rows in splits_of.items():
         if split == BACKFILLED or (wanted and split not in wanted):
             continue
+        every = rows
+        if whole:
+            rows = rows.add_column(_PLACE, range(len(rows)))
         if newer is not None:
             rows = newer(split, rows)
         if max_rows is not None and len(rows) > max_rows:
             rows = rows.select(np.sort(np.random.default_rng(0).choice(len(rows), max_rows, replace=False)))
         read[split] = list(rows.select(range(min(len(rows), limit or len(rows)))))
+        if whole:
+            kept = {row[_PLACE] for row in read[split]}
+            read[split] = [row if i in kept else {**row, SCORED: False} for i, row in enumerate(every)]
     return read

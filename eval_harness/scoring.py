@@ -89,8 +89,14 @@ class _Row:
 class Scorer:
     """Scores texts with one model. Except for rounding, a score does not depend on the other texts of its batch."""
 
-    def __init__(self, model: Any, tokenizer: PreTrainedTokenizerBase, precision: str = "fp32") -> None:
-        """Switch the model to evaluation mode. Matrix products have the ``precision`` "fp32" or "bf16"."""
+    def __init__(
+        self, model: Any, tokenizer: PreTrainedTokenizerBase, precision: str = "fp32", temperature: float = 1.0
+    ) -> None:
+        """Switch the model to evaluation mode. Matrix products have the ``precision`` "fp32" or "bf16".
+
+        Logits are divided by ``temperature``.
+        """
+        self.temperature = temperature
         self.model, self.tokenizer, self.precision = plain(model.eval()), tokenizer, precision
         self.encoder_decoder = is_encoder_decoder(self.model)
         self._encoder = Encoder(tokenizer)
@@ -108,7 +114,8 @@ class Scorer:
     def policy(self) -> dict[str, Any]:
         """All that scores depend on, except the model and the text."""
         start = SENTINEL if self.encoder_decoder else self.tokenizer.bos_token
-        return {"scoring": VERSION, "starts_with": start, "precision": self.precision}
+        soft = {} if self.temperature == 1 else {"temperature": self.temperature}
+        return {"scoring": VERSION, "starts_with": start, "precision": self.precision, **soft}
 
     def score(
         self, texts: Sequence[Text], share: tuple[int, int] = (0, 1), kept: Container[int] = ()
@@ -223,7 +230,7 @@ class Scorer:
         places, node = np.unique(np.concatenate([at for _, at, _ in asked]), return_inverse=True)
         with _output_at(self.model, torch.from_numpy(places).to(device)):
             on_device = {name: tensor.to(device) for name, tensor in self._inputs(rows, longest).items()}
-            logits = self.model(**on_device, use_cache=False).logits[0].float()
+            logits = self.model(**on_device, use_cache=False).logits[0].float() / self.temperature
         wanted = torch.tensor([token for _, _, tokens in asked for token in tokens], device=device)
         nodes = torch.from_numpy(node).to(device)
         nll = -logits.log_softmax(-1)[nodes, wanted].double().cpu().numpy()

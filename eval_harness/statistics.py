@@ -54,15 +54,19 @@ class Scale(NamedTuple):
     combine: Callable[[Floats], Floats]
     shown: Callable[[Floats], Floats] = lambda values: values
     percent: bool = False  # the score lies between 0 and 100
-    matched: bool = False  # the difference of two tests within each relation, instead of ``combine``
+    points: bool = False  # the score is a difference of percentages, between -100 and 100
+    least: float = -math.inf  # the number that ``combine`` cannot go below
 
 
 MEAN = Scale(lambda ratios: ratios.mean(axis=-1))
 PERCENT = MEAN._replace(percent=True)
-PERPLEXITY = Scale(lambda nlls: np.logaddexp.reduce(nlls, axis=-1) - np.log(nlls.shape[-1]), np.exp)  # of mean NLLs
+POINTS = MEAN._replace(points=True)
+DIFFERENCE = Scale(lambda ratios: ratios[..., 0] - ratios[..., 1], points=True)  # of two percentages
+PERPLEXITY = Scale(  # of mean NLLs
+    lambda nlls: np.logaddexp.reduce(nlls, axis=-1) - np.log(nlls.shape[-1]), np.exp, least=0.0
+)
 POSITIVE = Scale(lambda ratios: np.log(ratios.mean(axis=-1)), np.exp)
 QUOTIENT = Scale(lambda nlls: nlls[..., 0] - nlls[..., 1], np.exp)  # of two perplexities
-MATCHED = MEAN._replace(matched=True)
 
 
 @dataclass(frozen=True)
@@ -220,6 +224,7 @@ def ranks(
     *,
     higher_is_better: bool,
     runs: Sequence[int] = (),
+    fixed: Sequence[bool] = (),
 ) -> list[Ranks] | None:
     """Return a confidence set of each model's rank; all hold together with 95 % (Mogstad et al. 2024, section 3).
 
@@ -228,7 +233,9 @@ def ranks(
     worst is n - the number of models that are significantly worse.
 
     All pairs are tested together, with an error of 5 % for the whole set (Holm 1979). If a model has several rows, one
-    for each run, ``runs`` is the number of rows of each model, and two models differ by the means of their runs. The
+    for each run, ``runs`` is the number of rows of each model, and two models differ by the means of their runs. A
+    model with one run has the spread of the other models' runs. If no model has several, nothing is known of the
+    spread, and such a model differs from no other, unless it is ``fixed``: nobody trained it for this comparison. The
     result is None if a group has fewer than six clusters.
 
     The order of models and items does not matter. Raises the errors of ``estimate``.
@@ -237,8 +244,15 @@ def ranks(
     if found.fewest < FEWEST or found.subjects is None:
         return None
     starts = np.cumsum([0, *(runs or [1] * len(found.values))])
-    between = np.array([_of_mean(found.values[a:b]) for a, b in pairwise(starts)])
-    freedom = np.maximum(np.diff(starts) - 1, 1)
+    counts = np.diff(starts)
+    rows = [found.values[a:b] for a, b in pairwise(starts)]
+    several = [row for row in rows if len(row) > 1]
+    shared = sum(((row - row.mean()) ** 2).sum() for row in several) / max(1, sum(len(row) - 1 for row in several))
+    still = np.array(fixed if len(fixed) else [not runs] * len(counts))
+    between = np.array([_of_mean(row) if len(row) > 1 else shared for row in rows])
+    between[still & (counts == 1)] = 0
+    freedom = np.where(counts > 1, counts - 1, max(1, sum(len(row) - 1 for row in several)))
+    unknown = ~still & (counts == 1) & (not several)
     means = _of(found, lambda rows: np.add.reduceat(rows, starts[:-1], axis=-1) / np.diff(starts))
     models = len(means.values)
     p_values = np.ones((models, models))
@@ -249,6 +263,7 @@ def ranks(
             return None
         size = np.maximum(abs(means.values), abs(means.values[i]))
         p_values[i] = _p_values(np.where(abs(apart.values) > _SAME * size, apart.values, 0), *errors)
+    p_values[unknown] = p_values[:, unknown] = 1
     upper = np.triu_indices(models, 1)
     order = np.argsort(p_values[upper], kind="stable")
     steps = ERROR / np.arange(len(order), 0, -1)
@@ -298,8 +313,6 @@ def _scores(groups: Sequence[Items], scale: Scale, errors: bool = True) -> _Scor
     models = {len(test.numerators) for test in tests}
     if len(models) > 1:
         raise InputError(f"groups of {sorted(models)} models: each needs a row for every model")
-    if scale.matched:
-        return _matched(*tests)
     items, subjects = sum(len(test.denominators) for test in tests), [set(test.subjects) for test in tests]
     clusters, fewest = len(set.union(*subjects)), min(map(len, subjects))
     related = all(test.relations for test in tests)
@@ -331,71 +344,6 @@ def _scores(groups: Sequence[Items], scale: Scale, errors: bool = True) -> _Scor
         level(lambda test: test.subjects),
         relations,
         level(lambda test: list(zip(test.subjects, test.relations, strict=True))) if relations else None,
-    )
-
-
-def _matched(first: _Columns, second: _Columns) -> _Scores:
-    """Return the mean of the first test minus the second's, over pairs of facts with the same relation.
-
-    With c and u facts of a relation, its difference has the weight c * u / (c + u), as in a regression with an effect
-    for each relation. Relations on one side only have no weight.
-    """
-    shared = set(first.relations) & set(second.relations)
-    rows = [  # of a side, as (subject, relation)
-        [(s, r) if r in shared else None for s, r in zip(side.subjects, side.relations, strict=True)]
-        for side in (first, second)
-    ]
-    place = _places([cell for side in rows for cell in side if cell])
-    if not place:
-        raise InputError("no relation has facts in both tests")
-    subject, relation = (_places([cell[i] for cell in place]) for i in (0, 1))
-    of_subject, of_relation = (
-        np.array([names[cell[i]] for cell in place]) for i, names in enumerate((subject, relation))
-    )
-    counts, sums = [], []  # of each cell: facts, and sum of their values [models, cells]
-    for side, cells in zip((first, second), rows, strict=True):
-        kept = np.array([i for i, cell in enumerate(cells) if cell], dtype=np.intp)
-        at = np.array([place[cell] for cell in cells if cell])
-        counts.append(np.bincount(at, minlength=len(place)).astype(np.float64))
-        values = side.numerators[:, kept] / side.denominators[kept]
-        sums.append(np.array([np.bincount(at, row, len(place)) for row in values]))
-
-    def parts(count: Sequence[Floats], total: Sequence[Floats]) -> Floats:
-        """Return the weight of each relation, then the weighted difference of each model: [1 + models, relations]."""
-        both = np.maximum(count[0] + count[1], 1)
-        weighted = (total[0] * count[1] - total[1] * count[0]) / both
-        return np.concatenate([(count[0] * count[1] / both)[np.newaxis], weighted])
-
-    def in_relation(cells: Floats) -> Floats:
-        return np.apply_along_axis(lambda row: np.bincount(of_relation, row, len(relation)), -1, cells)
-
-    counted, summed = [in_relation(count) for count in counts], [in_relation(total) for total in sums]
-    whole = parts(counted, summed)
-    left = parts(
-        [count[of_relation] - own for count, own in zip(counted, counts, strict=True)],
-        [total[:, of_relation] - own for total, own in zip(summed, sums, strict=True)],
-    )
-    lost = whole[:, of_relation] - left  # of the sums over relations, without a cell
-    share = (counts[0] * counted[1][of_relation] + counts[1] * counted[0][of_relation]) / (counted[0] + counted[1])[
-        of_relation
-    ]
-
-    def level(lost: Floats, shares: Floats) -> _Level | None:
-        weight, *differences = whole.sum(axis=-1, keepdims=True) - lost
-        if lost.shape[-1] < 2 or (weight <= _SAME * whole[0].sum()).any():
-            return None
-        return _Level((np.array(differences) / weight).T, _freedom(shares))
-
-    lost_of_subject = np.apply_along_axis(lambda row: np.bincount(of_subject, row, len(subject)), -1, lost)
-    total = whole.sum(axis=-1)
-    return _Scores(
-        total[1:] / total[0],
-        int(sum(count.sum() for count in counts)),
-        len(subject),
-        min(len(np.unique(of_subject[count > 0])) for count in counts),
-        level(lost_of_subject, np.bincount(of_subject, share, len(subject)).astype(np.float64)),
-        level(whole, whole[0]),
-        level(lost, share),
     )
 
 
@@ -479,8 +427,14 @@ def _of_mean(runs: Floats) -> float:
 
 def _ends(value: float, error: float, freedom: float, scale: Scale, clusters: int) -> tuple[float, float]:
     t = _quantile(freedom)
+    if scale.points:
+        half = t * error
+        if error == 0:  # all facts agree: as many facts that differ as Wilson's interval of a share of 0 allows
+            square = _quantile(math.inf) ** 2
+            half = 100 * square / (clusters + square)
+        return max(-100.0, value - half), min(100.0, value + half)
     if not scale.percent:
-        return value - t * error, value + t * error
+        return min(value, max(scale.least, value - t * error)), value + t * error
     share, count = value / 100, float(clusters)
     spread = share * (1 - share)
     if error > 0 and spread > 0:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import msgspec
 import pyarrow as pa
@@ -40,6 +40,20 @@ class _LeftOut(NamedTuple):
     split: str
     scored: frozenset[str]  # the ids of its scored facts
     unscored: int
+
+
+_Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class _InPanel(msgspec.Struct):
+    """The figures of an item that other results are compared with."""
+
+    id: str
+    panel: str
+    chance: _Share
+    known: _Share
+    object_nll: float
+    object_tokens: Annotated[int, msgspec.Meta(ge=1)]
 
 
 class StoredScores:
@@ -97,6 +111,15 @@ class StoredScores:
             )
         return [known.get(id) for id in ids]
 
+    def known_items(self) -> dict[str, Item]:
+        """Return the items of facts in panels by their id, from results of this version of the task."""
+        found: dict[str, Item] = {}
+        for result in self._results:
+            task = result.manifest.task
+            if task.name == "learned_and_forgotten" and task.version == find_task(task.name).version:
+                found |= {item["id"]: item for item in _items_of(result)}
+        return found
+
     @cached_property
     def _read(self) -> tuple[dict[str, FactScore], list[_LeftOut]]:
         """The scores of facts by id, and the splits that lack some."""
@@ -125,7 +148,8 @@ def _scores_in(result: Result) -> dict[str, dict[str, FactScore]]:
     damaged = InputError(f"{result.path.with_suffix('.parquet')}: not the items of a result; evaluate the model again")
     try:
         for item in result.items():
-            if "/" not in item["split"]:
+            # facts in other words are of no use to other tasks
+            if "/" not in item["split"] and item.get("form", "name") == "name":
                 score = msgspec.convert([item[name] for name in FactScore._fields], FactScore)
                 if score.object_tokens < 1 or not math.isfinite(score.object_nll):
                     raise damaged
@@ -133,6 +157,19 @@ def _scores_in(result: Result) -> dict[str, dict[str, FactScore]]:
     except (OSError, KeyError, TypeError, UnicodeError, pa.ArrowException, msgspec.ValidationError):
         raise damaged from None
     return found
+
+
+def _items_of(result: Result) -> list[Item]:
+    """Return the items of a result with facts in panels. Raises InputError for a damaged file."""
+    try:
+        items = [item for item in result.items() if item["form"] != "spelling"]
+        for item in items:
+            msgspec.convert(item, _InPanel)
+        return items
+    except (OSError, KeyError, TypeError, UnicodeError, pa.ArrowException, msgspec.ValidationError):
+        raise InputError(
+            f"{result.path.with_suffix('.parquet')}: not the items of a result; evaluate the model again"
+        ) from None
 
 
 Scored = CachedModel | StoredScores | InterfaceModel | CompletionsModel | LoggedModel
@@ -160,31 +197,26 @@ def open_scores(reference: str, cache: Path, precision: str) -> Scored:
     return CachedModel(reference, cache, precision)
 
 
-def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Item]:
-    """Return an item for each fact (by split), with its ``gain`` since ``model.start`` if that is known.
+def softened(model: Any, temperature: float) -> Any:
+    """Return a model with its logits divided by ``temperature``; raise NothingToScoreError if it has none."""
+    if temperature == 1:
+        return model
+    if not isinstance(model, CachedModel):
+        raise NothingToScoreError(f"{model.reference}: --temperature needs a model whose weights are here")
+    return model.softened(temperature)
 
-    The start model never reads passages, so the effect of retrieval counts as a gain. ``excluded`` counts facts that
-    cannot be scored. Raises NothingToScoreError if the two models have different tokenizers.
-    """
+
+def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Item]:
+    """Return an item for each fact (by split); ``excluded`` counts facts that cannot be scored."""
     items: list[Item] = []
     for split, rows in facts.items():
         passages = reading(cast(CachedModel, model))  # for other models, rows have no passages
-        after = _scores(model, rows, split, "facts", [passages(row, prompt_of(row)) for row in rows])
-        before = after if model.start is None else _scores(model.start, rows, split, "facts, start model")
-        for row, score, first in zip(rows, after, before, strict=True):
-            if score is None or first is None:
+        scores = _scores(model, rows, split, "facts", [passages(row, prompt_of(row)) for row in rows])
+        for row, score in zip(rows, scores, strict=True):
+            if score is None:
                 excluded[f"{split}: {UNSCORED}"] += 1
-                continue
-            item = {**identity(row), "split": split, **score._asdict()}
-            if model.start is not None:
-                if first.object_tokens != score.object_tokens:
-                    raise NothingToScoreError(
-                        f"{model.reference} and {model.start.reference} have different tokenizers: {row['object']!r} "
-                        f"has {score.object_tokens} tokens of the first and {first.object_tokens} of the second"
-                    )
-                gain = (first.object_nll - score.object_nll) / score.object_tokens
-                item |= {"start_nll": first.object_nll, "gain": gain}
-            items.append(item)
+            else:
+                items.append({**identity(row), "split": split, **score._asdict()})
     return items
 
 

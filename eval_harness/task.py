@@ -33,6 +33,7 @@ class Task(ABC):
     served: ClassVar[bool] = False  # it can score a model on a server: it needs neither weights nor tokenizer
     query: ClassVar[tuple[str, ...]] = ()  # columns of a question, for --retrieve; empty: it cannot retrieve
     start: ClassVar[str] = ""  # "needed" or "used": it compares the model with the one that it started from
+    whole: ClassVar[bool] = False  # it reads all rows: those that a limit leaves out have False in "scored"
     least: ClassVar[Mapping[str, int]] = {}  # lower bounds of options; the bound of other whole numbers is 1
 
     def __post_init__(self) -> None:

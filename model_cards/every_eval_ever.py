@@ -120,7 +120,9 @@ def _metric(task: str, measure: str) -> dict[str, Any]:
     if known is not None and known.scale.percent:
         bounds, unit = {"min_score": 0, "max_score": 100}, "percent"
     elif known is not None and known.scale in (PERPLEXITY, POSITIVE):
-        bounds["min_score"] = 1
+        bounds["min_score"] = 1 if "perplexity" in measure else 0
+    elif known is not None and known.scale.points:
+        bounds, unit = {"min_score": -100, "max_score": 100}, "percentage points"
     elif known is not None and known.sign:
         unit = f"{known.sign} per token"
     return {

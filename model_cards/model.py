@@ -198,17 +198,17 @@ def _links(card: Card) -> str:
 
 
 def _headline(card: Card) -> list[list[str]]:
-    """Return the table with the scores learned and forgotten; empty if they were not measured."""
+    """Return the table of facts known, learned and forgotten; empty if they were not measured."""
     rows = []
     for result in _sorted(card.results):
         scores, start = result.manifest.scores, result.manifest.start
-        learned, forgotten = scores.get("all/learned"), scores.get("all/forgotten")
-        if start is not None and learned and forgotten:
+        found = [scores.get(f"all/{name}") for name in ("new_known", "old_known", "learned", "forgotten")]
+        if start is not None and all(found):
             compared = PurePath(start.name).name if PurePath(start.name).is_absolute() else start.name
             if card.base and start.name == str(card.history["base"]):
                 compared = card.base.id  # also if it was trained from a folder
             named = escaped(result.manifest.data.config), escaped(compared)
-            rows.append([*named, with_interval(learned), with_interval(forgotten)])
+            rows.append([*named, *(with_interval(score) for score in found if score)])
     return rows
 
 

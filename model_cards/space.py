@@ -60,9 +60,9 @@ def space_card(
 
 
 def _best(rows: Sequence[Row]) -> tuple[str, list[list[str]]]:
-    """Return the config of the newest interval, and a table of the models that learned most of it.
+    """Return the config of the newest interval, and a table of the models that know most new facts of it.
 
-    They learned more than they forgot, and were trained on it. Runs of a model with other seeds are one row.
+    They know more than by chance, and were trained on it. Runs of a model with other seeds are one row.
     """
     scores = [
         row
@@ -70,13 +70,13 @@ def _best(rows: Sequence[Row]) -> tuple[str, list[list[str]]]:
         if (row.task, row.test) == ("learned_and_forgotten", "all") and row.tested and row.month in (row.tested, None)
     ]
     newest = max((row.tested or "" for row in scores), key=lambda month: (month[-8:], month), default="")
-    forgotten = {(row.label, row.model): row for row in scores if row.tested == newest and row.measure == "forgotten"}
-    best = [row for row in scores if row.tested == newest and row.measure == "learned" and row.competes]
+    old = {(row.label, row.model): row for row in scores if row.tested == newest and row.measure == "old_known"}
+    best = [row for row in scores if row.tested == newest and row.measure == "new_known" and row.competes]
     best.sort(key=lambda row: (-row.value, row.label, row.model))
     lines = [
-        [code(row.label), str(row.runs), with_interval(row), with_interval(forgotten[row.label, row.model])]
+        [code(row.label), str(row.runs), with_interval(row), with_interval(old[row.label, row.model])]
         for row in best[:_BEST]
-        if (row.label, row.model) in forgotten
+        if (row.label, row.model) in old
     ]
     return (best[0].config if lines else ""), lines
 

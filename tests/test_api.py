@@ -37,6 +37,15 @@ pytestmark = pytest.mark.usefixtures("quick")
 
 PROBES = {"unchanged": rows(UNCHANGED), "changed": rows(CHANGED)}
 PROBES_1112 = datasets.DatasetDict({split: datasets.Dataset.from_list(of) for split, of in PROBES.items()})
+# eight facts of a relation in each split: enough for panels
+IN_PANELS = {
+    split: [
+        {"subject": f"{split} {place}", "relation": "capital", "object": f"Town {split} {i}"}
+        for i, place in enumerate(("Nor", "Sud", "East", "West", "Mid", "Far", "Near", "Low"))
+    ]
+    for split in ("unchanged", "changed")
+}
+PANELS_1112 = datasets.DatasetDict({split: datasets.Dataset.from_list(of) for split, of in IN_PANELS.items()})
 METRIC = Path(__file__).parents[1] / "eval_harness" / "metrics" / "fuar"
 TEXTS = [{"title": f"Town {i}", "text": f"Town {i} is in Norland {i}. " * 9} for i in range(6)]
 CONFIGS: dict[str, Any] = {
@@ -57,6 +66,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tiny_models.model("gpt2", len(tokenizer), seed=1).save_pretrained(folder / "other")
     tokenizer.save_pretrained(folder / "other")
     write_dataset(folder / "data", CONFIGS)
+    write_dataset(folder / "panels", {"probes-1112": IN_PANELS})
     write_world(folder / "dumps", World(people=30))
     return folder
 
@@ -149,9 +159,9 @@ def test_scores_are_those_of_the_command(command: Callable[[str], Any], tmp_path
 
 def test_several_results_have_their_tasks_and_configs_in_the_names(tmp_path: Path) -> None:
     found = temporalwiki.evaluate(
-        "gpt2", "data", "twiki_probes,learned_and_forgotten", start="other", output=tmp_path, light_tuning=False
+        "gpt2", "panels", "twiki_probes,learned_and_forgotten", start="other", output=tmp_path, light_tuning=False
     )
-    assert {name.rsplit("/", 2)[0] for name in found.scores} == {
+    assert {"/".join(name.split("/")[:2]) for name in found.scores} == {
         "twiki_probes/probes-1112",
         "learned_and_forgotten/probes-1112",
     }
@@ -230,8 +240,8 @@ def test_one_split_in_memory(data: Any, tmp_path: Path) -> None:
 def test_a_start_model_in_memory(tmp_path: Path) -> None:
     options: dict[str, Any] = {"tasks": "learned_and_forgotten", "output": tmp_path}
     (model, tokenizer), (start, _) = load(), load("other")
-    held = temporalwiki.evaluate(model=model, data="data", start=start, tokenizer=tokenizer, **options)
-    stored = temporalwiki.evaluate(model="gpt2", data="data", start="other", **options)
+    held = temporalwiki.evaluate(model=model, data="panels", start=start, tokenizer=tokenizer, **options)
+    stored = temporalwiki.evaluate(model="gpt2", data="panels", start="other", **options)
     assert held.scores == stored.scores
     assert "all/forgotten" in held.scores
 
@@ -408,27 +418,34 @@ def trained_by(folder: Path, callbacks: list[Any], **options: Any) -> Any:
     return trainer
 
 
-@pytest.mark.parametrize("data", ["data", PROBES_1112], ids=["folder", "memory"])
+@pytest.mark.parametrize("data", ["panels", PANELS_1112], ids=["folder", "memory"])
 def test_the_callback_measures_what_the_task_measures(data: Any, tmp_path: Path) -> None:
-    callback = temporalwiki.ForgettingCallback(data=data, config="probes-1112" if data == "data" else None, every=2)
+    callback = temporalwiki.ForgettingCallback(data=data, config="probes-1112" if data == "panels" else None, every=2)
     trainer = trained_by(tmp_path / "a", [callback])
-    found = {entry["step"]: entry for entry in trainer.state.log_history if "learned" in entry or "forgotten" in entry}
+    found = {entry["step"]: entry for entry in trainer.state.log_history if "learned" in entry}
     assert list(found) == [2, 4]
     options: dict[str, Any] = {"start": "gpt2", "tokenizer": trainer.processing_class, "output": tmp_path / "results"}
-    task = temporalwiki.evaluate(trainer.model, PROBES_1112, "learned_and_forgotten", **options)
-    assert set(task.scores) == {"all/forgotten"}  # the facts share no relation
-    assert found[4]["forgotten"] == pytest.approx(task.scores["all/forgotten"].value, rel=1e-4)
-    last = callback.history[-1]
-    score = task.scores["all/forgotten"]
-    assert (last["low"], last["high"]) == pytest.approx((score.low, score.high), rel=1e-4)
+    task = temporalwiki.evaluate(trainer.model, PANELS_1112, "learned_and_forgotten", **options)
+    last = {entry["measure"]: entry for entry in callback.history if entry["step"] == 4}
+    assert set(last) == {"new_known", "old_known", "learned", "forgotten"}
+    for name, entry in last.items():
+        score = task.scores[f"all/{name}"]
+        assert (entry["value"], entry["low"], entry["high"]) == pytest.approx((score.value, score.low, score.high))
+        assert found[4][name] == entry["value"]
     assert list(callback.to_pandas()) == ["step", "measure", "value", "low", "high"]
 
 
+def test_a_limit_samples_facts_but_keeps_their_panels(tmp_path: Path) -> None:
+    callback = temporalwiki.ForgettingCallback(data="panels", limit=3)
+    trained_by(tmp_path, [callback])
+    assert [entry["value"] % (100 / 3) for entry in callback.history] == pytest.approx([0] * 4, abs=1e-6)
+
+
 def test_it_measures_at_evaluations_and_leaves_the_training_as_it_is(tmp_path: Path) -> None:
-    callback = temporalwiki.ForgettingCallback(data="data", config="probes-1112")
+    callback = temporalwiki.ForgettingCallback(data="panels", config="probes-1112")
     watched = trained_by(tmp_path / "a", [callback], eval_strategy="steps", eval_steps=3)
     plain = trained_by(tmp_path / "b", [], eval_strategy="steps", eval_steps=3)
-    assert [entry["step"] for entry in callback.history] == [3, 4]
+    assert [entry["step"] for entry in callback.history if entry["measure"] == "learned"] == [3, 4]
     weights = plain.model.state_dict()
     assert all(torch.equal(weight, weights[name]) for name, weight in watched.model.state_dict().items())
     losses = [[entry["loss"] for entry in one.state.log_history if "loss" in entry] for one in (watched, plain)]
@@ -438,10 +455,10 @@ def test_it_measures_at_evaluations_and_leaves_the_training_as_it_is(tmp_path: P
 def test_with_the_trainer_its_trackers_get_the_values(tmp_path: Path) -> None:
     seen: list[dict[str, float]] = []
     callback = temporalwiki.ForgettingCallback(
-        data="data", config="probes-1112", trainer=SimpleNamespace(log=seen.append)
+        data="panels", config="probes-1112", trainer=SimpleNamespace(log=seen.append)
     )
     trainer = trained_by(tmp_path, [callback])
-    assert [list(values) for values in seen] == [["forgotten"]]
+    assert [list(values) for values in seen] == [["new_known", "old_known", "learned", "forgotten"]]
     assert not any("forgotten" in entry for entry in trainer.state.log_history)
 
 

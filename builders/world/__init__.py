@@ -25,6 +25,9 @@ class World:
     wiki: str = "enwiki"
     people: int = 240  # there are about 2.3 articles for each
     wordings: int = 1  # sentences that state a fact; with several, an article has little else
+    relations: tuple[str, ...] = ()  # ids of the relations that there are; empty: all
+    changes: int = 0  # of each relation in a month; 0: a few, and more of prizes and transfers
+    skew: float = 2.5  # how much more frequent a few objects are than the others; 1: all are equally frequent
 
     def __post_init__(self) -> None:
         rising = all(list(dates) == sorted(set(dates)) for dates in (self.dates, self.wikidata_dates))

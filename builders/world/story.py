@@ -66,6 +66,7 @@ class Story:
     def __init__(self, world: World) -> None:
         self.world = world
         self.rng = Random(f"world {world.seed}")
+        self.relations = [one for one in RELATIONS if not world.relations or one.id in world.relations]
         self.names = Names(self.rng)
         self.month = 0
         self.items: list[Item] = []
@@ -129,7 +130,7 @@ class Story:
 
     def add_facts(self, item: Item, start: str | None = None) -> None:
         """Give an item facts of some of the relations that it can have."""
-        for relation in RELATIONS:
+        for relation in self.relations:
             if item in self.subjects(relation) and self.rng.random() < relation.share:
                 self.state(item, relation.id, self.pick(item, relation), start)
 
@@ -141,7 +142,7 @@ class Story:
         """Draw an object that the item does not have; a few are far more frequent than the others."""
         pool = self.by_kind[relation.object]
         taken = {item.id, *(statement.object for statement in item.of(relation.id))}
-        while (choice := pool[int(len(pool) * self.rng.random() ** 2.5)].id) in taken:
+        while (choice := pool[int(len(pool) * self.rng.random() ** self.world.skew)].id) in taken:
             pass
         return choice
 
@@ -250,11 +251,11 @@ class Story:
     def events(self) -> None:
         """Change facts and articles."""
         changes = cycle(("replace", "succeed", "add", "replace", "begin", "end", "succeed", "begin"))
-        for relation in RELATIONS:
+        for relation in self.relations:
             subjects = self.rng.sample(found := self.subjects(relation), len(found))
             # Prizes and transfers are frequent; a person dies once.
             frequency = {"P54": 4, "P166": 4, "P20": 0}.get(relation.id, 1)
-            for _ in range(max(3, self.world.people // 20) * frequency):
+            for _ in range(self.world.changes or max(3, self.world.people // 20) * frequency):
                 self.change_one(subjects, relation, next(changes))
         for number in range(max(8, self.world.people // 25)):
             person = self.add_person(number)

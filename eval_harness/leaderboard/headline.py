@@ -1,4 +1,4 @@
-"""The beginning of the leaderboard: what each method learned and forgot in each month, and its cost."""
+"""The beginning of the leaderboard: which facts each method knows in each month, and its cost."""
 
 from __future__ import annotations
 
@@ -25,27 +25,30 @@ class Column(NamedTuple):
     relative: bool = False  # divided by the start model's
 
 
-LEARNED = Column(
-    "Learned",
-    "nats per token; higher is better",
-    ScoreName("learned_and_forgotten", "learned", "all"),
-    "Learned: nats per token of changed facts",
+NEW = Column(
+    "New facts known",
+    "%; higher is better",
+    ScoreName("learned_and_forgotten", "new_known", "all"),
+    "New facts known, %",
     higher_is_better=True,
 )
-FORGOTTEN = Column(
-    "Forgotten",
-    "nats per token; lower is better",
-    ScoreName("learned_and_forgotten", "forgotten", "all"),
-    "Forgotten: nats per token of unchanged facts",
+OLD = Column(
+    "Old facts known",
+    "%; higher is better",
+    ScoreName("learned_and_forgotten", "old_known", "all"),
+    "Old facts known, %",
+    higher_is_better=True,
 )
+CHANCE = ScoreName("learned_and_forgotten", "chance", "all")
+SPELLING = ScoreName("learned_and_forgotten", "new_known", "spelling/all")
 # what the table, the figure and the ranks of methods are about; the first one sorts them
-MEASURES = (LEARNED, FORGOTTEN)
+MEASURES = (NEW, OLD)
 _RATIO = "perplexity ÷ start model’s; below 1 is better"
 _TEXTS = tuple(
     Column(title, _RATIO, ScoreName("twiki_intrinsic", "proper_noun_perplexity", kind=kind), relative=True)
     for title, kind in (("New text", "diffset"), ("Old text", "unchanged"))
 )
-_FACTS = tuple(  # what older results have instead of learned and forgotten
+_FACTS = tuple(  # what results without known facts have
     Column(f"{split.capitalize()} facts", _RATIO, ScoreName("twiki_probes", "perplexity", split), relative=True)
     for split in ("changed", "unchanged")
 )
@@ -84,59 +87,61 @@ class Entry:
     @property
     def start(self) -> bool:
         """Whether the methods start from this model."""
-        return self.line.initial and not any(column in self.values for column in MEASURES)
+        named = self.line.method is not None or self.line.label == "initial"  # else it is a model of one's own
+        return self.line.initial and named and not self.line.control
 
 
 @dataclass(frozen=True, eq=False)
 class Month:
-    """The entries of one month, the method that learned most first and the start model last."""
+    """The entries of one month: the methods that know most new facts first, then the start model and the controls."""
 
     name: str
     columns: tuple[Column, ...]
     entries: tuple[Entry, ...]
-
-    @property
-    def able(self) -> list[Entry]:
-        """The methods that learned more than they forgot; a model that knows nothing is not one of them."""
-        return [entry for entry in self.scored if _able(entry)]
-
-    @property
-    def finding(self) -> str:
-        """A sentence on who learned most and who forgot least, and how clear that is."""
-        both, able = [entry for entry in self.scored if not entry.line.control], self.able
-        others = [entry for entry in both if entry not in able and not entry.row.trained_on_test]
-        if len(both) == 1 or (len(able) == 1 and not others):
-            return _alone((able or both)[0])
-        if len(able) == 1:
-            forgot = "it forgot" if len(others) == 1 else "they forgot"
-            return f"{_alone(able[0])}; {_named(others, both)} did not learn more than {forgot}"
-        if not able:
-            return "No method learned more than it forgot" if both and others == both else ""
-        most, least = leaders(able, LEARNED), leaders(able, FORGOTTEN)
-        within = "Among the methods that learned more than they forgot, " if others else ""
-        if most == least and len(most) == 1 and _learned(most[0]):
-            return f"{within}{most[0].name} learned most and forgot least"
-        learning = _learning(most, able, "none" if others else "No method")
-        none = "none clearly forgot less than the others"
-        return f"{within}{learning}; {none if len(least) == len(able) else _led(least, able, 'forgot least')}"
-
-    @property
-    def advice(self) -> str:
-        """A sentence on which of the methods that learned most forgot least, by the ranks of paired comparisons."""
-        most = leaders(self.able, LEARNED)
-        if len(most) in (0, 1, len(self.able)) or not all(map(_learned, most)):
-            return ""
-        least, *others = sorted(most, key=lambda entry: entry.values[FORGOTTEN].value)
-        worst = least.values[FORGOTTEN].row.rank_worst
-        best = [other.values[FORGOTTEN].row.rank_best for other in others]
-        clear = worst is not None and all(rank is not None and worst < rank for rank in best)
-        said = f"{least.name} forgot least" if clear else "none clearly forgot less than the others"
-        return f"Among the methods that learned most, {said}."
+    chance: float | None = None  # the percentage of facts that a model without knowledge knows
+    spelling: float | None = None  # the percentage of new facts that can be guessed by their letters
 
     @property
     def scored(self) -> list[Entry]:
-        """The methods with both measures."""
+        """All entries with both measures."""
         return [entry for entry in self.entries if all(column in entry.values for column in MEASURES)]
+
+    @property
+    def methods(self) -> list[Entry]:
+        """The methods with both measures, without the start model and the controls."""
+        return [entry for entry in self.scored if not (entry.start or entry.line.control)]
+
+    @property
+    def able(self) -> list[Entry]:
+        """The methods that know more new facts than by chance, and were not trained on test data."""
+        return [entry for entry in self.methods if _able(entry)]
+
+    @property
+    def finding(self) -> str:
+        """A sentence on who knows most new facts, and how clear that is."""
+        able = self.able
+        if not able:
+            return "No method knows more new facts than by chance" if self.methods else ""
+        best = leaders(able, NEW)
+        if len(best) == 1:
+            first = best[0]
+            new, old = (percent(first.values[column].value) for column in (NEW, OLD))
+            return f"{first.name} knows {new} of new facts, and {old} of old ones"
+        if not any(_told(entry) for entry in able):
+            return "One training run each: which method knows most cannot be told"
+        low, high = (pick(entry.values[NEW].value for entry in best) for pick in (min, max))
+        between = percent(low) if percent(low) == percent(high) else f"{low:.0f} to {percent(high)}"
+        return f"{_named(best, able)} know {between} of new facts, with no clear difference"
+
+    @property
+    def advice(self) -> str:
+        """A sentence on which of the methods that know most new facts keeps most old ones, by paired comparisons."""
+        most = leaders(self.able, NEW)
+        if len(most) in (0, 1, len(self.able)):
+            return ""
+        kept = leaders(most, OLD)
+        said = f"{kept[0].name} keeps most old ones" if len(kept) == 1 else "none clearly keeps more old ones"
+        return f"Among the methods that know most new facts, {said}."
 
 
 def months(rows: Sequence[Row]) -> list[Month]:
@@ -154,7 +159,9 @@ def months(rows: Sequence[Row]) -> list[Month]:
         if all(entry.start or entry.line.control for entry in entries):
             continue
         shown = tuple(column for column in columns if any(column in entry.values for entry in entries))
-        made.append(Month(month_name(names[place] or "all data"), shown, tuple(sorted(entries, key=_place))))
+        chance, spelling = (_any(rows, score, names[place]) for score in (CHANCE, SPELLING))
+        name = month_name(names[place] or "all data")
+        made.append(Month(name, shown, tuple(sorted(entries, key=_place)), chance, spelling))
     return made
 
 
@@ -187,16 +194,13 @@ def training_runs(rows: Iterable[Row]) -> str:
     counts = [row.runs for row in rows]
     fewest, most = min(counts), max(counts)
     if most == 1:
-        return "One training run for each method; differences between runs are not included."
+        return (
+            "One training run for each method: how much runs differ is not known, so no two methods can be told apart."
+        )
     if fewest == 1:
-        return f"Means of up to {most} training runs; for methods with one, differences between runs are not included."
+        return f"Means of up to {most} training runs; methods with one are compared by the spread of the others' runs."
     how_many = most if fewest == most else f"{fewest} to {most}"
     return f"Means of {how_many} training runs; the intervals include the differences between runs."
-
-
-def signed(value: float) -> str:
-    """Return nats with two digits and a true minus."""
-    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")  # 0.0: no minus before a zero
 
 
 def ratio(value: float) -> str:
@@ -204,38 +208,20 @@ def ratio(value: float) -> str:
     return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}"
 
 
-def _learned(entry: Entry) -> bool:
-    """Return whether a method clearly learned changed facts."""
-    return (entry.values[LEARNED].row.low or 0) > 0
+def percent(value: float) -> str:
+    """Return a percentage without decimals."""
+    return f"{value:.0f} %"
 
 
-def _learning(most: Sequence[Entry], of: Sequence[Entry], nobody: str) -> str:
-    """Return a clause on the methods that may have learned most."""
-    clear = [entry for entry in most if _learned(entry)]
-    if not clear:
-        return f"{nobody} clearly learned the changed facts"
-    if len(most) == len(of):
-        return f"{nobody} clearly learned more than the others"
-    if unclear := [entry for entry in most if entry not in clear]:
-        return f"{_named(clear, of)} learned the changed facts, but not clearly more than {_named(unclear, of)}"
-    return _led(most, of, "learned most")
+def _told(entry: Entry) -> bool:
+    """Return whether paired comparisons could rank an entry."""
+    row = entry.values[NEW].row
+    return row.runs > 1 or row.rank_best != 1
 
 
-def _alone(entry: Entry) -> str:
-    """Return a sentence on what one method learned and forgot."""
-    learned, forgot = (signed(entry.values[column].value) for column in (LEARNED, FORGOTTEN))
-    nothing = entry.values[FORGOTTEN].value < 0
-    if not _learned(entry):
-        lost = f"lost nothing of the unchanged ones ({forgot})" if nothing else f"forgot {forgot} nats per token"
-        return f"{entry.name} did not clearly learn the changed facts and {lost}"
-    if nothing:
-        return f"{entry.name} learned {learned} nats per token and lost nothing of the unchanged facts ({forgot})"
-    return f"{entry.name} learned {learned} and forgot {forgot} nats per token"
-
-
-def _led(first: Sequence[Entry], of: Sequence[Entry], what: str) -> str:
-    between = ", with no clear difference between them" if len(first) > 1 else ""
-    return f"{_named(first, of)} {what}{between}"
+def _any(rows: Sequence[Row], score: ScoreName, month: str | None) -> float | None:
+    """Return a score of a month that does not depend on the model."""
+    return next((row.value for row in rows if score.of(row) and row.tested == month), None)
 
 
 def _named(entries: Sequence[Entry], of: Sequence[Entry]) -> str:
@@ -259,11 +245,12 @@ def _values(board: Board, columns: Iterable[Column]) -> dict[int, dict[Line, dic
 
 
 def _able(entry: Entry) -> bool:
-    """Return whether a model learned more than it forgot, without test data; see ``measures.earned``."""
-    rows = [entry.values[column].row for column in MEASURES if column in entry.values]
-    return not entry.line.control and all(row.competes and not row.trained_on_test for row in rows)
+    """Return whether a model knows more new facts than by chance, without test data; see ``measures.earned``."""
+    row = entry.values[NEW].row if NEW in entry.values else entry.row
+    return not entry.line.control and row.competes and not row.trained_on_test
 
 
 def _place(entry: Entry) -> tuple[bool, bool, bool, float]:
     column, value = next(iter(entry.values.items()))
-    return entry.start, entry.line.control, not _able(entry), -value.value if column.higher_is_better else value.value
+    by_value = -value.value if column.higher_is_better else value.value
+    return entry.line.control, entry.start, not _able(entry), by_value

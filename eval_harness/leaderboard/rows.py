@@ -20,12 +20,12 @@ import pyarrow.parquet as pq
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import element
-from temporalwiki.base.terminal import in_line
+from temporalwiki.base.terminal import in_line, say
 from temporalwiki.builders.manifests import Parameters
 from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.completions_model import SERVER
 from temporalwiki.eval_harness.interface_model import PRECISION
-from temporalwiki.eval_harness.measures import Columns, Composition, composition, earned, higher_is_better, is_change
+from temporalwiki.eval_harness.measures import Columns, Composition, composition, earned, higher_is_better
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
 from temporalwiki.eval_harness.results import COMMIT, MOST_ITEMS, Result
 from temporalwiki.eval_harness.statistics import Estimate, Items, Ranks, estimate, ranks
@@ -72,11 +72,12 @@ class Row:
     result: str  # the result file, relative to the folder of results
     trained_on_test: bool = False  # such a model is marked, has no ranks, and is never the best
     retrieved: str = ""  # what the model read before each question; with it, it counts as another model
+    control: bool = False  # it must know nothing, or it is the ceiling: it has no rank
 
 
 # columns of text; the other columns of items are figures and answers
-_NAMES = ("id", "cluster", "relation", "split", "kind")
-_COMPARED = ("chance", "learned", "forgotten")  # they decide whether other scores of their test show knowledge
+_NAMES = ("id", "cluster", "relation", "split", "kind", "form")
+_LEAST_VERSION = {"learned_and_forgotten": 2, "deleted": 3}  # earlier ones are in nats, not in facts
 _MOST_ROWS = 200_000  # the most rows of a leaderboard
 _FIGURES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
 
@@ -103,6 +104,7 @@ def rows(results: Sequence[Result], folder: Path) -> list[Row]:
     They are sorted by tested month (no month first), task, config, test and measure, then by the month and label of
     the model. A model's month gets the same name as the tested month, if there is one.
     """
+    results = [result for result in results if not _outdated(result)]
     trained = [month_of_model(result.manifest.model) for result in results]
     tested = [month_of(result.manifest.data.config) for result in results]
     place = places({month for month in (*trained, *tested) if month})
@@ -119,6 +121,29 @@ def rows(results: Sequence[Result], folder: Path) -> list[Row]:
         return (of_test, row.task, row.config, row.test, row.measure, of_model, row.label, row.model, row.result)
 
     return sorted(found, key=key)
+
+
+def _outdated(result: Result) -> bool:
+    """Return whether a result is of an earlier version of its task, with scores in another unit; say so."""
+    task = result.manifest.task
+    if task.version >= _LEAST_VERSION.get(task.name, 0):
+        return False
+    say(
+        f"left out: {result.path}: {task.name} version {task.version}, which measured nats: evaluate "
+        f"{result.manifest.model.name} again with --tasks {task.name}"
+    )
+    return True
+
+
+def _control(result: Result) -> bool:
+    """Return whether a result is of a control, or of the ceiling: the start model with the evidence to read."""
+    model, read = result.manifest.model, result.manifest.data.retrieved
+    ceiling = read is not None and read.source == "evidence" and model.method in (None, "initial")
+    return ceiling or model.method in CONTROLS or _temperature(result) != 1
+
+
+def _temperature(result: Result) -> float:
+    return float(result.data["task"].get("options", {}).get("temperature", 1))
 
 
 def write_parquet(rows: Sequence[Row], path: Path) -> None:
@@ -153,6 +178,8 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
     name, method, parameters = model.name, model.method, model.parameters or Parameters()
     read = result.manifest.data.retrieved
     label = (model.label or method or _last(name)) + (" on a server" if model.precision == SERVER else "")
+    if (temperature := _temperature(result)) != 1:
+        label += f", temperature {temperature:g}"
     row = Row(
         label=model.marked(label + (f", with {read}" if read else "")),
         month=month,
@@ -181,6 +208,7 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
         result=path_in(folder, result),
         trained_on_test=bool(model.trained_on_test),
         retrieved=str(read or ""),
+        control=_control(result),
     )
     # names are shown, on the page, in tables, figures and cards
     texts: dict[str, Any] = {name: in_line(text) for name, text in asdict(row).items() if isinstance(text, str)}
@@ -236,7 +264,7 @@ def _scored(results: Sequence[Result]) -> Iterator[_Scored]:
         by_question.setdefault(json.dumps(key, sort_keys=True), []).append(i)
     for same in by_question.values():
         names = dict.fromkeys(name for i in same for name in results[i].manifest.scores)
-        needed = len(same) > 1 or any(is_change(name.rpartition("/")[2]) for name in names)
+        needed = len(same) > 1
         items = {i: columns for i in same if needed and (columns := read_items(results[i])) is not None}
         for score in names:
             yield from _of_score(results, [i for i in same if score in results[i].manifest.scores], items, score)
@@ -254,11 +282,10 @@ def _of_score(
 
     def competes(runs: Sequence[int], found: Estimate) -> bool:
         of_runs = [results[i].manifest for i in runs]
-        stored = {name: [run.scores.get(f"{test}/{name}") for run in of_runs] for name in _COMPARED}
-        of_test = {name: fmean(one.value for one in of if one) for name, of in stored.items() if all(of)}
-        unfair = any(run.model.trained_on_test or run.model.method in CONTROLS for run in of_runs)
-        fair = better is not None and not unfair
-        return fair and earned(measure, found, of_test, [made[i] for i in runs if i in made])
+        chances = [run.scores.get(f"{test}/chance") for run in of_runs]
+        chance = fmean(one.value for one in chances if one) if all(chances) else 0.0
+        unfair = any(results[i].manifest.model.trained_on_test or _control(results[i]) for i in runs)
+        return better is not None and not unfair and earned(measure, found, chance)
 
     for models in comparable.values():
         estimates: dict[tuple[int, ...], Estimate] = {}
@@ -273,7 +300,8 @@ def _of_score(
         if len(models) > 1 and known:
             groups = _together(made, [i for runs in known for i in runs])
             scale, counts = made[known[0][0]].scale, [len(runs) for runs in known]
-            places = ranks(groups, scale, higher_is_better=bool(better), runs=counts)
+            fixed = [results[runs[0]].manifest.model.seed is None for runs in known]
+            places = ranks(groups, scale, higher_is_better=bool(better), runs=counts, fixed=fixed)
             ranked = dict(zip(known, places or (), strict=bool(places)))
         for runs in models:
             spread = stdev(made[i].value for i in runs) if len(runs) > 1 else None

@@ -59,10 +59,10 @@ class Table:
 
 
 def learned_and_forgotten(rows: Sequence[Row]) -> Table | None:
-    """Return what each method learned and forgot, or None if no method has these scores.
+    """Return which facts each method knows, or None if no method has these scores.
 
-    It has one line for each method and two columns for each month, the newest month first. The method that learned
-    most in the newest month comes first.
+    It has one line for each method and two columns for each month, the newest month first. The method that knows most
+    new facts of the newest month comes first.
     """
     scores = {column.title.lower(): column.score for column in MEASURES}
     board = Board([row for row in rows if any(score.of(row) for score in scores.values())])
@@ -83,12 +83,11 @@ def learned_and_forgotten(rows: Sequence[Row]) -> Table | None:
             columns.append((f"{tested[at]} {name}", column([own[line][name].get(at) for line in lines])))
     cells = [row for of in own.values() for by_month in of.values() for row in by_month.values()]
     return Table.of(
-        "Learned and forgotten",
-        "How much likelier the objects of facts became since the start model, in nats per token. Learned: the gain of "
-        "changed facts minus that of unchanged facts of the same relations; higher is better. Forgotten: the loss of "
-        "unchanged facts; lower is better. The columns of a month show the models that were trained up to that "
-        f"month. In brackets: 95 % intervals over facts. {training_runs(cells)} Bold: the best value of a column, "
-        "and models whose rank may be 1. A model that did not learn more than it forgot has no rank.",
+        "New facts known and old facts known",
+        "The percentage of changed and of unchanged facts that a model ties to their subject; higher is better. The "
+        "columns of a month show the models that were trained up to that month. In brackets: 95 % intervals over "
+        f"facts. {training_runs(cells)} Bold: the best value of a column, and models whose rank may be 1. Controls, "
+        "and models that know no more than by chance, have no rank.",
         columns,
     )
 

@@ -47,9 +47,13 @@ BY_HAND: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {
         0.25,
     ),
     "margin": ({"margin": -1.0}, {"margin": 4.0}, 1.5),
-    "forgotten": ({"gain": -1.0}, {"gain": 0.5}, 0.25),
+    "new_known": ({"known": 1.0}, {"known": 0.0}, 50),
+    "old_known": ({"known": 1.0}, {"known": 0.0}, 50),
+    "learned": ({"known": 1.0, "start_known": 0.0}, {"known": 0.0, "start_known": 0.0}, 50),
+    "forgotten": ({"known": 1.0, "start_known": 0.0}, {"known": 1.0, "start_known": 1.0}, -50),
 }
-COMPARED = {"learned", "let_go", "over_unchanged"}  # with unchanged facts
+COMPARED = {"let_go", "over_unchanged"}  # with unchanged facts
+IN_PANELS = {"new_known", "old_known", "learned", "forgotten", "corrected"}
 ALONE = [measure for measure in MEASURES if measure not in COMPARED]
 PERCENTAGES = sorted(set(ALONE) - set(BY_HAND))
 
@@ -137,17 +141,11 @@ def test_over_unchanged_by_hand() -> None:
     assert found.low is None  # because the control has only one cluster
 
 
-def of_relation(relation: str, *gains: float) -> list[dict[str, Any]]:
-    return [item(f"{relation}{gain}", {"gain": gain, "relation": relation}) for gain in gains]
-
-
-def test_learned_and_let_go_by_hand() -> None:
-    """Relation a: 3 - 1, with weight 1 * 2 / 3; relation b: 2 - 0, with weight 1 / 2; nothing is like relation c."""
-    facts = [*of_relation("a", 3.0), *of_relation("b", 2.0), *of_relation("c", 99.0)]
-    unchanged = [*of_relation("a", 0.0, 2.0), *of_relation("b", 0.0)]
-    found = scores({"all": [facts, unchanged]}, ["learned", "let_go"])
-    assert found["all/learned"].value == pytest.approx(2) == -found["all/let_go"].value
-    assert scores({"all": [of_relation("c", 1.0), unchanged]}, ["learned"]) == {}  # no relation in common
+def test_let_go_by_hand() -> None:
+    """Two of three deleted facts that the start model knew, and one of two unchanged ones, are not known any more."""
+    deleted = [item(str(i), {"let_go": value}) for i, value in enumerate((1.0, 1.0, 0.0, None))]
+    unchanged = [item(f"u{i}", {"let_go": value}) for i, value in enumerate((1.0, 0.0))]
+    assert scores({"deleted": [deleted, unchanged]}, ["let_go"])["deleted/let_go"].value == pytest.approx(100 / 6)
 
 
 LOWER = (
@@ -170,57 +168,16 @@ def test_which_end_is_the_better(measure: str) -> None:
     assert higher_is_better("deleted", measure) == (True if measure == "let_go" else None)
 
 
-# learned, forgotten -> whether the model competes in both
-EARNED = {
-    "learned and forgot nothing": (1.0, 0.0, True),
-    "learned more than it forgot": (1.5, 1.0, True),
-    "forgot all, most of what it knew": (4.0, 9.0, False),
-    "is the start model": (0.0, 0.0, False),
-    "forgot unchanged facts only": (None, -1.0, False),  # no relation has both kinds of facts
-}
-
-
-@pytest.mark.parametrize("case", EARNED)
-def test_a_model_must_learn_more_than_it_forgets(case: str) -> None:
-    learned, forgotten, competes = EARNED[case]
-    of_test = {"forgotten": forgotten} | ({} if learned is None else {"learned": learned})
-    for measure, value in of_test.items():
-        assert earned(measure, Estimate(value, None, None, 6, 6), of_test, []) is competes
-
-
-# by run: gain of deleted facts, gain of unchanged facts -> whether the model competes
-LET_GO = {
-    "let go of deleted facts": ([(-2.0, 0.0)], True),
-    "forgot all, most of what is deleted": ([(-9.0, -5.0)], False),
-    "one run forgot all": ([(-9.0, -5.0), (-9.0, 0.0)], True),
-    "one run let go": ([(-9.0, 0.0), (-9.0, -8.0), (-9.0, -8.0)], False),
-    "its items are not known": ([], False),
-}
-
-
-@pytest.mark.parametrize("case", LET_GO)
-def test_a_model_must_let_go_of_more_than_it_forgets_in_the_mean_of_its_runs(case: str) -> None:
-    runs, competes = LET_GO[case]
-    made = []
-    for gains in runs:
-        items = [
-            item(f"{split}{i}", {"split": split, "kind": "ended", "relation": "r", "gain": gain})
-            for split, gain in zip(("deleted", "unchanged"), gains, strict=True)
-            for i in range(3)
-        ]
-        made.append(composition(columns_of(items), "deleted", "let_go"))
-    known = [one for one in made if one is not None]
-    assert len(known) == len(runs)
-    value = sum(one.value for one in known) / len(known) if known else 9.0
-    assert earned("let_go", Estimate(value, None, None, 6, 6), {}, known) is competes
-
-
 @pytest.mark.parametrize(("measure", "low", "chance", "competes"), [
     ("acc", 51.0, 50.0, True), ("acc", 49.0, 50.0, False), ("acc_norm", None, 50.0, False),
+    ("new_known", 17.1, 17.0, True), ("new_known", 16.9, 17.0, False), ("old_known", None, 17.0, False),
     ("margin", 0.1, 50.0, True), ("margin", -0.1, 50.0, False), ("exact_match", 0.0, 0.0, True),
+    ("let_go", 0.1, 0.0, True), ("let_go", -0.1, 0.0, False), ("let_go", None, 0.0, False),
 ])  # fmt: skip
-def test_choices_must_be_better_than_by_chance(measure: str, low: float | None, chance: float, competes: bool) -> None:
-    assert earned(measure, Estimate(90.0, low, low and 100.0, 9, 9), {"chance": chance}, []) is competes
+def test_a_score_must_be_better_than_that_of_a_model_without_knowledge(
+    measure: str, low: float | None, chance: float, competes: bool
+) -> None:
+    assert earned(measure, Estimate(90.0, low, low and 100.0, 9, 9), chance) is competes
 
 
 # Composition of a score
@@ -231,7 +188,7 @@ def of_split(split: str, *figures: dict[str, Any], kind: str = "") -> list[dict[
 
 
 @pytest.mark.parametrize("stage", ["", "light-tuned/", "</script>/"])
-@pytest.mark.parametrize("measure", [measure for measure in ALONE if measure != "forgotten"])
+@pytest.mark.parametrize("measure", [measure for measure in ALONE if measure not in IN_PANELS])
 def test_a_score_is_found_in_its_items(measure: str, stage: str) -> None:
     figures = BY_HAND[measure][:2] if measure in BY_HAND else ({measure: 1.0}, {measure: 0.0})
     unchanged = of_split(f"{stage}unchanged", *figures, dict.fromkeys(figures[0]))
@@ -265,29 +222,51 @@ def test_a_kind_of_deleted_facts_and_what_it_is_compared_with() -> None:
         assert over.value == pytest.approx(expected.value)
 
 
-def test_a_subset_of_changed_and_unchanged_facts() -> None:
-    """Tests of learned_and_forgotten have the facts of a column, or all; one that the data lacks is not known."""
-    figures = [("changed", 3.0, True), ("changed", 1.0, False), ("unchanged", 1.0, True), ("unchanged", -2.0, None)]
+# form, split, known, strict
+PANELS = [
+    ("name", "changed", 1.0, True),
+    ("name", "changed", 0.0, False),
+    ("name", "unchanged", 1.0, True),
+    ("cloze", "changed", 1.0, True),
+    ("cloze", "changed", 1.0, False),
+    ("cloze", "unchanged", 0.0, None),
+    ("spelling", "changed", 0.0, True),
+    ("spelling", "unchanged", 1.0, True),
+]
+
+
+@pytest.mark.parametrize(
+    ("test", "new", "old"),
+    [
+        ("all", 75, 50),  # the mean of 50 and 100, and of 100 and 0
+        ("strict", 100, 100),  # no fact as a cloze is strict and unchanged
+        ("stated", None, None),  # the items lack the column
+        ("name/all", 50, 100),
+        ("cloze/all", 100, 0),
+        ("worst/all", 50, 0),
+        ("spelling/all", 0, 100),
+        ("reverse/all", None, None),
+    ],
+)
+def test_forms_and_subsets_of_facts_in_panels(test: str, new: float | None, old: float | None) -> None:
     items = columns_of(
         [
-            item(str(i), {"split": split, "relation": "r", "gain": gain, "strict": strict})
-            for i, (split, gain, strict) in enumerate(figures)
+            item(str(i), {"form": form, "split": split, "known": known, "strict": strict, "start_known": 1 - known})
+            for i, (form, split, known, strict) in enumerate(PANELS)
         ]
     )
-    found = {
-        (test, measure): made and made.value
-        for test in ("all", "strict", "stated")
-        for measure in ("learned", "forgotten")
-        for made in [composition(items, test, measure)]
-    }
-    assert found == {
-        ("all", "learned"): 2.5,
-        ("all", "forgotten"): 0.5,
-        ("strict", "learned"): 2.0,
-        ("strict", "forgotten"): -1.0,
-        ("stated", "learned"): None,
-        ("stated", "forgotten"): None,
-    }
+    found = {measure: composition(items, test, measure) for measure in ("new_known", "old_known", "learned")}
+    assert [found[name] and found[name].value for name in ("new_known", "old_known")] == [new, old]  # type: ignore[union-attr]
+    assert found["learned"] is None or found["learned"].value == pytest.approx(2 * (new or 0) - 100)
+
+
+def test_the_worst_form_is_the_one_that_forgot_most() -> None:
+    figures = (("name", 1.0), ("cloze", 0.0))
+    items = columns_of(
+        [item(f, {"form": f, "split": "unchanged", "known": known, "start_known": 1.0}) for f, known in figures]
+    )
+    found = composition(items, "worst/all", "forgotten")
+    assert found is not None and found.value == 100
 
 
 NOT_KNOWN: dict[str, tuple[str, str]] = {

@@ -8,7 +8,6 @@ import os
 import subprocess
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -22,10 +21,11 @@ from scipy import stats
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.statistics import (
-    MATCHED,
+    DIFFERENCE,
     MEAN,
     PERCENT,
     PERPLEXITY,
+    POINTS,
     QUOTIENT,
     Estimate,
     Items,
@@ -118,7 +118,8 @@ def test_with_equal_clusters_it_is_the_t_interval_of_their_means(clusters: int) 
     found = estimate([items])
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
     perplexity = estimate([items], PERPLEXITY)
-    assert (perplexity.low, perplexity.high) == pytest.approx((math.exp(expected.low), math.exp(expected.high)))
+    low = min(found.value, max(0.0, expected.low))  # a perplexity is at least 1
+    assert (perplexity.low, perplexity.high) == pytest.approx((math.exp(low), math.exp(expected.high)))
 
 
 def without(items: Items, labels: Sequence[Any]) -> list[float]:
@@ -251,82 +252,30 @@ def facts(generator: np.random.Generator, count: int, relations: str, level: flo
     return Items(values, 1, generator.integers(0, 30, count).tolist(), (), names)
 
 
-def regression(changed: Items, unchanged: Items) -> float:
-    """Return the coefficient of "changed" in a regression with an effect for each relation."""
-    values = np.concatenate([changed.numerators, unchanged.numerators])
-    relations = np.array([*changed.relations, *unchanged.relations])
-    is_changed = np.arange(len(values)) < len(changed.clusters)
-    table = np.column_stack([is_changed, *(relations == one for one in np.unique(relations))]).astype(float)
-    return float(np.linalg.lstsq(table, values, rcond=None)[0][0])
+def test_points_stay_between_minus_and_plus_100() -> None:
+    """Facts that were lost, kept and gained: -100, 0 and 100. The interval is the t interval, cut at the ends."""
+    gains = [100.0, 100.0, 0.0, 100.0, 100.0, 100.0]
+    found = estimate([Items(gains, 1, "uvwxyz")], POINTS)
+    half = stats.t.ppf(0.975, 5) * np.std(gains, ddof=1) / math.sqrt(6)
+    assert (found.value, found.low, found.high) == pytest.approx((500 / 6, 500 / 6 - half, 100))
 
 
-def test_matched_by_hand() -> None:
-    """Relation a: 5 - 1 with weight 1 * 2 / 3, b: 4 - 2 with weight 1 / 2; c and d are on one side only."""
-    changed = Items([5, 4, 99], 1, "uvw", (), "abc")
-    unchanged = Items([0, 2, 2, -99], 1, "wxyz", (), "aabd")
-    found = estimate([changed, unchanged], MATCHED)
-    assert found.value == pytest.approx((4 * 2 / 3 + 2 / 2) / (2 / 3 + 1 / 2))
-    assert (found.items, found.clusters) == (5, 5)
+@pytest.mark.parametrize(("all", "count"), [(0.0, 9), (100.0, 9), (-100.0, 400)])
+def test_points_that_agree_keep_the_interval_of_a_share_of_0(all: float, count: int) -> None:
+    found = estimate([Items([all] * count, 1, range(count))], POINTS)
+    square = stats.norm.ppf(0.975) ** 2
+    reach = 100 * square / (count + square)  # the upper end of Wilson's interval of 0 out of count
+    assert (found.low, found.high) == pytest.approx((max(-100, all - reach), min(100, all + reach)))
 
 
-@pytest.mark.parametrize("differ", [0.0, 2.0], ids=["relations gain the same", "relations gain differently"])
-def test_matched_is_the_regression_with_an_effect_for_each_relation_and_so_are_its_intervals(differ: float) -> None:
-    generator = np.random.default_rng(10)
-    changed, unchanged = facts(generator, 60, "abcd", 1.0), facts(generator, 200, "bcde", 0.0)
-    gains = [differ * "abcd".index(str(name)) for name in changed.relations]
-    changed = changed._replace(numerators=np.asarray(changed.numerators) + gains)
-    value = regression(changed, unchanged)
-    found = estimate([changed, unchanged], MATCHED)
-    assert found.value == pytest.approx(value) == value_of([changed, unchanged], MATCHED)
-
-    def left_out(drop: Callable[[Any, Any], bool]) -> float:
-        sides = []
-        for side in (changed, unchanged):
-            kept = [i for i in range(len(side.clusters)) if not drop(side.clusters[i], side.relations[i])]
-            own, relations = [side.clusters[i] for i in kept], [side.relations[i] for i in kept]
-            sides.append(Items(np.asarray(side.numerators)[kept], 1, own, (), relations))
-        return regression(*sides)
-
-    subjects = sorted({*changed.clusters, *unchanged.clusters})
-    by_subject = jackknife([left_out(lambda s, r, one=one: s == one) for one in subjects], value)
-    by_relation = jackknife([left_out(lambda s, r, one=one: r == one) for one in "bcd"], value)
-    cells = {*zip(changed.clusters, changed.relations, strict=True)}
-    cells |= {*zip(unchanged.clusters, unchanged.relations, strict=True)}
-    cells = {cell for cell in cells if cell[1] in "bcd"}
-    by_both = jackknife([left_out(lambda s, r, one=one: (s, r) == one) for one in cells], value)
-    variance = by_subject + max(by_relation - min(by_both, by_subject), 0)
-    subject_shares, relation_shares = Counter[Any](), Counter[Any]()
-    for side, other in ((changed, unchanged), (unchanged, changed)):
-        own, others = Counter(side.relations), Counter(other.relations)
-        for s, r in zip(side.clusters, side.relations, strict=True):
-            share = others[r] / (own[r] + others[r])  # the weight of a fact; those of a relation's sides are equal
-            subject_shares[s] += share
-            relation_shares[r] += share / 2
-    freedoms = [freedom(list(shares.values())) for shares in (subject_shares, relation_shares)]
-    parts = by_subject, variance - by_subject
-    of_both_parts = variance**2 / sum(part**2 / of for part, of in zip(parts, freedoms, strict=True))
-    assert (parts[1] > 0) == (differ > 0)
-    assert width(found) / 2 == pytest.approx(stats.t.ppf(0.975, of_both_parts) * math.sqrt(variance))
+def test_a_difference_of_two_percentages_by_hand() -> None:
+    deleted, unchanged = Items([100, 100, 0, 0], 1, "abcd"), Items([100, 0, 0, 0], 1, "efgh")
+    assert estimate([deleted, unchanged], DIFFERENCE).value == 25
 
 
-def test_what_all_facts_of_a_relation_gain_cancels_out() -> None:
-    generator = np.random.default_rng(11)
-    changed, unchanged = facts(generator, 60, "abc", 1.0), facts(generator, 200, "abc", 0.0)
-    shift = {"a": 5.0, "b": -3.0, "c": 0.5}
-    moved = [
-        side._replace(numerators=np.asarray(side.numerators) + [shift[str(r)] for r in side.relations])
-        for side in (changed, unchanged)
-    ]
-    before, after = estimate([changed, unchanged], MATCHED), estimate(moved, MATCHED)
-    assert (after.value, after.low, after.high) == pytest.approx((before.value, before.low, before.high))
-
-
-def test_matched_facts_of_one_subject_or_with_one_pair_have_no_interval() -> None:
-    pair = [Items([3], 1, "x", (), "a"), Items([1, 2], 1, "xx", (), "aa")]
-    assert estimate(pair, MATCHED) == Estimate(1.5, None, None, 3, 1)
-    assert estimate([pair[0], pair[1]._replace(clusters="yz")], MATCHED).low is None
-    with pytest.raises(InputError, match="no relation has facts in both tests"):
-        estimate([pair[0], pair[1]._replace(relations="bb")], MATCHED)
+def test_a_perplexity_never_lies_below_1() -> None:
+    found = estimate([Items([0.01, 0.0, 3.0], 1, "abc")], PERPLEXITY)
+    assert found.low == 1.0 < found.value
 
 
 # A quotient of sums of tests

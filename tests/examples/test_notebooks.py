@@ -58,11 +58,11 @@ def test_train_and_compare(there: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert (there / "temporalwiki" / "README.md").is_file() and built.rows
     first, *_, last = loss.lines[0].get_ydata()
     assert last < first
-    assert {"all/learned", "all/forgotten"} <= set(scores.scores)
+    assert {"all/new_known", "all/old_known", "all/learned", "all/forgotten"} <= set(scores.scores)
     assert {row["state"] for row in cells.rows} == {"done"}
     assert html(cells).startswith('<img alt="learned_and_forgotten" src="data:image/png;base64,')
     assert {(row.label, row.measure) for row in table.itertuples()} == {
-        (label, measure) for label in ("diff", "replay", "lora") for measure in ("learned", "forgotten")
+        (label, measure) for label in ("diff", "replay", "lora") for measure in ("new_known", "old_known")
     }
 
 

@@ -106,8 +106,9 @@ def test_a_model(case: str) -> None:
 METRICS = [
     ("twiki_probes", "exact_match", "percent", False, 0, 100),
     ("twiki_probes", "perplexity", None, True, 1, "Infinity"),
-    ("learned_and_forgotten", "learned", "nats per token", False, "-Infinity", "Infinity"),
-    ("learned_and_forgotten", "forgotten", "nats per token", True, "-Infinity", "Infinity"),
+    ("learned_and_forgotten", "new_known", "percent", False, 0, 100),
+    ("learned_and_forgotten", "learned", "percentage points", False, -100, 100),
+    ("learned_and_forgotten", "forgotten", "percentage points", True, -100, 100),
 ]
 
 

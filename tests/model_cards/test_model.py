@@ -162,14 +162,20 @@ def test_sources_name_the_dataset_the_commit_and_the_manifest() -> None:
 
 
 def test_what_was_learned_and_forgotten_comes_before_all_scores() -> None:
-    scores = {"all/learned": estimate(0.5, 0.4, 0.6), "all/forgotten": estimate(-0.1), "strict/learned": estimate(9)}
+    scores = {"all/learned": estimate(33, 25, 41), "all/forgotten": estimate(-1), "strict/learned": estimate(9)}
+    scores |= {"all/new_known": estimate(61, 55, 67), "all/old_known": estimate(80)}
     start = {"name": "/home/ann/gpt2", "revision": "r", "precision": "fp32"}
     text = model_card(replace(PLAIN, results=[result(scores, start=start)]))
-    assert "\n| probes-1112 | gpt2 | 0.50 [0.40, 0.60] | -0.10 |\n" in text
+    assert "\n| probes-1112 | gpt2 | 61.00 [55.00, 67.00] | 80.00 | 33.00 [25.00, 41.00] | -1.00 |\n" in text
     from_folder = replace(PLAIN, results=[result(scores, start=start)], history=HISTORY | {"base": "/home/ann/gpt2"})
-    assert "\n| probes-1112 | ORG/gpt2 | 0.50 [0.40, 0.60] | -0.10 |\n" in model_card(from_folder)
-    assert text.index("## What it learned and forgot") < text.index("## How to use it") < text.index("## Scores")
-    assert "What it learned" not in model_card(replace(PLAIN, results=[result(SCORES, start=start)]))
+    assert (
+        "\n| probes-1112 | ORG/gpt2 | 61.00 [55.00, 67.00] | 80.00 | 33.00 [25.00, 41.00] | -1.00 |\n"
+        in model_card(from_folder)
+    )
+    assert (
+        text.index("## What it knows, learned and forgot") < text.index("## How to use it") < text.index("## Scores")
+    )
+    assert "What it knows" not in model_card(replace(PLAIN, results=[result(SCORES, start=start)]))
 
 
 def test_a_note_is_there_only_if_a_score_needs_it() -> None:

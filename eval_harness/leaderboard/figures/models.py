@@ -1,4 +1,4 @@
-"""The figures of the papers, and of what models learned and forgot, drawn from the leaderboard's rows."""
+"""The figures of the papers, and of what models know, drawn from the leaderboard's rows."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ def _grown(axes: Axes, margin: float, near: float) -> None:
     axes.set_axisbelow(True)
 
 
-# What models learned and forgot
+# What models know
 
 
 @styled
@@ -196,11 +196,12 @@ def _scattered(newest: Month, look: Mapping[str, Look], width: float, *, legende
     """Return the figure with names at the points, or with a legend; None if the points leave no room for a name."""
     figure = Figure(figsize=(width, 3.5), layout="constrained")
     axes = figure.subplots()
-    for at in (axes.axhline, axes.axvline):
-        at(0, color=GREY, linewidth=0.8)
-    texts = [((0.0, 0.0), "Start model")]
+    if newest.chance is not None:
+        for at in (axes.axhline, axes.axvline):
+            at(newest.chance, color=GREY, linewidth=0.8, linestyle=":")
+    texts: list[tuple[tuple[float, float], str]] = []
     lines = []
-    drawn: list[Any] = axes.plot([0], [0], color=BLACK, marker="o", linestyle="none", markersize=6)
+    drawn: list[Any] = []
     labels = [entry.line.label for entry in newest.scored]
     names = fitting(labels, 0.4 * width, 8)
     for entry in newest.scored:
@@ -210,13 +211,15 @@ def _scattered(newest: Month, look: Mapping[str, Look], width: float, *, legende
         drawn.append(axes.errorbar(x.value, y.value, **errors, **marks))
         texts.append(((x.value, y.value), names[entry.line.label]))
         lines += [((x.low, y.value), (x.high, y.value)), ((x.value, y.low), (x.value, y.high))]
-    _grown(axes, 0.14, 0)
+    axes.margins(0.14)
+    axes.grid(visible=True)
+    axes.set_axisbelow(True)
     axes.set_ylabel(MEASURES[0].axis)
     axes.set_xlabel(MEASURES[1].axis)
-    axes.set_title("↖ better", loc="left", color=GREY)
+    axes.set_title("better ↗", loc="right", color=GREY)
     figure.set_label(f"{newest.name}: {newest.finding}")
     if legended:
-        legend(figure, ["initial", *labels], drawn)
+        legend(figure, labels, drawn)
     elif not annotate(figure, axes, texts, lines):
         return None
     return figure
@@ -534,11 +537,10 @@ _ON_MONTHS = (
 )
 FIGURES: dict[str, Plot] = {
     "learned_and_forgotten": Plot(
-        "Learned against forgotten",
-        "How much more likely each method's newest model finds the objects of changed facts (learned) and how much "
-        "less likely those of unchanged facts (forgotten) than the start model does. A change of 0.69 nats per token "
-        "means that a token became, on average, twice (or half) as likely. Lines: 95 % intervals. Further up and to "
-        "the left is better.",
+        "New facts known against old facts known",
+        "The percentage of changed facts and of unchanged facts that each method's newest model knows. Lines: 95 % "
+        "intervals. Dotted: chance. Grey: controls, which must not know the new facts, and the ceiling. Further up "
+        "and to the right is better.",
         _learned_and_forgotten,
     ),
     "relative_perplexity": Plot(

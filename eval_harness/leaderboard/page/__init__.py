@@ -26,7 +26,6 @@ from temporalwiki.eval_harness.leaderboard.headline import (
     Month,
     months,
     ratio,
-    signed,
     training_runs,
 )
 from temporalwiki.eval_harness.leaderboard.names import listed
@@ -196,18 +195,16 @@ def _cells(entry: Entry, month: Month) -> list[tuple[str, _Text]]:
 
 
 def _cell(entry: Entry, column: Column) -> _Text:
-    if entry.start and column in MEASURES:
-        return _Text("0", "by definition")
     if column not in entry.values:
         return _Text("–")
     value, row = entry.values[column].value, entry.values[column].row
     if column.relative:
         size = f"perplexity {score_text(row.value, 1)}"
         return _Text(size) if entry.start else _Text(ratio(value), size, bold=True)
-    runs = f"; {row.runs} runs ± {signed(row.spread or 0)}" if row.runs > 1 else ""
+    runs = f"; {row.runs} runs ± {row.spread or 0:.1f}" if row.runs > 1 else ""
     unknown = row.low is None or row.high is None
-    interval = "no interval" if unknown else f"{signed(row.low or 0)} to {signed(row.high or 0)}"
-    return _Text(signed(value), f"{interval}{runs}", bold=True)
+    interval = "no interval" if unknown else f"{row.low:.0f} to {row.high:.0f}"
+    return _Text(f"{value:.0f}", f"{interval}{runs}", bold=not entry.line.control)
 
 
 def _in_script(data: Any) -> str:

@@ -17,7 +17,7 @@ from temporalwiki.eval_harness.results import COMMIT, place_of_measure, place_of
 
 _DIGITS = 6  # significant digits of scores in the data; results.parquet has all digits
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?", re.ASCII)
-_FIRST = (("learned_and_forgotten", "all", "learned"), ("twiki_probes", "average", "perplexity"))
+_FIRST = (("learned_and_forgotten", "all", "new_known"), ("twiki_probes", "average", "perplexity"))
 
 
 class _Model(NamedTuple):

@@ -8,6 +8,7 @@ import json
 import math
 import random
 import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard.page import without_results, write_page
 from temporalwiki.eval_harness.leaderboard.page.scores import score_text, scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.methods import CONTROLS
 
 from a_row import make_row
 
@@ -93,7 +95,7 @@ def everything_named(name: str) -> list[Row]:
         make_row(test="average"),
         make_row(test="average", **shown),
         make_row(**dict.fromkeys(texts, name)),
-        *(make_row(measure=measure, **found) for measure in ("learned", "forgotten")),
+        *(make_row(measure=measure, **found) for measure in ("new_known", "old_known")),
     ]
 
 
@@ -169,7 +171,7 @@ def test_the_policy_allows_this_script_and_style_and_no_other(tmp_path: Path) ->
 
 def test_the_first_picture_is_the_preview(tmp_path: Path) -> None:
     figures = {name: Shown(f"Title of {name}", "x") for name in ("fuar", "learned_and_forgotten")}
-    for row, place in ((make_row(task="lama"), 1), (learned("diff", 1.0, 0.0)[0], 0)):
+    for row, place in ((make_row(task="lama"), 1), (known("diff", 61, 70)[0], 0)):
         page = Elements(write_page([row], figures, {}, tmp_path))
         about = {meta["property"]: meta["content"] for meta in page.all("meta") if "property" in meta}
         assert about["og:image"] == "./figures/learned_and_forgotten.png"
@@ -177,11 +179,12 @@ def test_the_first_picture_is_the_preview(tmp_path: Path) -> None:
     assert "og:image" not in write_page([make_row()], {}, {}, tmp_path).read_text("utf-8")
 
 
-def learned(label: str, gain: float, loss: float, **of: Any) -> list[Row]:
+def known(label: str, new: float, old: float, **of: Any) -> list[Row]:
     of = {"task": "learned_and_forgotten", "test": "all", "label": label, "method": label, **of}
+    of = {"higher_is_better": True, "control": label in CONTROLS, **of}
     return [
-        make_row(measure=measure, value=value, low=value - 0.1, high=value + 0.1, **of)
-        for measure, value in (("learned", gain), ("forgotten", loss))
+        make_row(measure=measure, value=value, low=value - 5, high=value + 5, **of)
+        for measure, value in (("new_known", new), ("old_known", old), ("chance", 17.0))
     ]
 
 
@@ -194,10 +197,12 @@ def text_of(page: str, tag: str) -> list[str]:
 
 def some_rows() -> list[Row]:
     """Two methods and the start model in two months."""
-    rows = learned("diff", 1.0, 0.0, month="20211001-20211101", tested="20211001-20211101")
+    rows = known("diff", 41, 80, month="20211001-20211101", tested="20211001-20211101")
     month, text = {"month": "20211101-20211201", "tested": "20211101-20211201"}, "proper_noun_perplexity"
-    rows += learned("diff", 0.5, -0.02, **month, parameters=124_000_000, trainable=404_000, tokens=5_200_000)
-    rows += learned("mix_review", 1.5, 0.3, **month) + learned("shuffled", 0.1, 0.2, competes=False, **month)
+    rows += known(
+        "diff", 31, 88, runs=3, spread=1.5, **month, parameters=124_000_000, trainable=404_000, tokens=5_200_000
+    )
+    rows += known("mix_review", 61, 72, **month) + known("shuffled", 18, 60, competes=False, **month)
     for label, at, value in (("initial", None, 20.0), ("diff", month["month"], 15.0)):
         kind = {"task": "twiki_intrinsic", "kind": "diffset", "test": "train", "measure": text}
         rows.append(make_row(**month | kind | {"month": at}, label=label, method=label, value=value))
@@ -221,27 +226,30 @@ def text_between(text: str, begin: str, end: str) -> str:
 @pytest.mark.parametrize(
     ("runs", "says"),
     [
-        ((1, 1), "One training run for each method; differences between runs are not included."),
+        (
+            (1, 1),
+            "One training run for each method: how much runs differ is not known, so no two methods can be told",
+        ),
         ((3, 3), "Means of 3 training runs; the intervals include the differences between runs."),
         ((2, 3), "Means of 2 to 3 training runs; the intervals include the differences between runs."),
-        ((1, 3), "Means of up to 3 training runs; for methods with one, differences between runs are not included."),
+        ((1, 3), "Means of up to 3 training runs; methods with one are compared by the spread of the others' runs."),
     ],
 )
 def test_it_says_how_many_training_runs_there_are(tmp_path: Path, runs: tuple[int, int], says: str) -> None:
     rows = [
         row
         for label, count in zip(("diff", "lora"), runs, strict=True)
-        for row in learned(label, 1.0, 0.0, runs=count, spread=0.04 if count > 1 else None)
+        for row in known(label, 61, 70, runs=count, spread=1.5 if count > 1 else None)
     ]
-    page = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
+    page = unescape(write_page(rows, {}, {}, tmp_path).read_text("utf-8"))
     assert says in page
-    assert ("3 runs ± 0.04" in page) == (3 in runs) == (f"{says} ±: the standard deviation between runs." in page)
+    assert ("3 runs ± 1.5" in page) == (3 in runs) == (f"{says} ±: the standard deviation between runs." in page)
 
 
 def test_without_learned_and_forgotten_it_opens_with_what_there_is(tmp_path: Path) -> None:
     rows = [make_row(label="initial", method="initial", month=None, value=200.0), make_row()]
     page = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
-    assert text_of(page, "h2")[0] == "What each method learned and forgot"
+    assert text_of(page, "h2")[0] == "Which facts each method knows"
     lines = text_of(text_between(page, '<table class="methods">', "</table>"), "tr")
     assert [line[:45] for line in lines] == [
         "Method Changed facts perplexity ÷ start model’s; "[:45],
@@ -285,8 +293,8 @@ def test_the_order_of_rows_means_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scores", "first"),
     [
-        (["learned_and_forgotten/all/learned", "twiki_probes/average/perplexity", "deleted/all/chance"], 0),
-        (["deleted/all/learned", "twiki_probes/average/perplexity", "twiki_probes/changed/perplexity"], 1),
+        (["learned_and_forgotten/all/new_known", "twiki_probes/average/perplexity", "deleted/all/chance"], 0),
+        (["deleted/all/let_go", "twiki_probes/average/perplexity", "twiki_probes/changed/perplexity"], 1),
         (["kilt/all/f1", "lama/all/f1"], 0),
     ],
 )
@@ -294,7 +302,7 @@ def test_the_first_board_is_the_most_important_one(scores: list[str], first: int
     rows = [make_row(task=task, test=test, measure=of) for task, test, of in (score.split("/") for score in scores)]
     data = scores_data(rows, None)
     board = data["boards"][data["start"]]
-    assert f"{board['task']}/{board['test']}/{board['measure']}" == scores[first]
+    assert f"{board['task']}/{board['test']}/{board['measure']}" == scores[first].replace("new_known", "new known")
 
 
 def test_tests_of_several_kinds_and_versions_are_apart() -> None:

@@ -102,8 +102,8 @@ def some_rows() -> list[Row]:
             rows.append(make_row(test="changed", **row, **of | {"value": value * 2}))
             f1 = {"value": 1000 / value, "low": None, "high": None, "measure": "f1", "higher_is_better": True}
             rows.append(make_row(test="average", **row, **f1))
-    for label, learned, forgotten in (("diff", 1.5, 0.1), ("lora", 0.5, -0.2), (SCRIPT, 0.1, 0.0)):
-        for measure, value in (("learned", learned), ("forgotten", forgotten)):
+    for label, learned, forgotten in (("diff", 61.0, 70.0), ("lora", 30.0, 88.0), (SCRIPT, 21.0, 30.0)):
+        for measure, value in (("new_known", learned), ("old_known", forgotten)):
             of = {
                 "task": "learned_and_forgotten",
                 "test": "all",
@@ -112,7 +112,7 @@ def some_rows() -> list[Row]:
                 "month": "1112",
                 "tested": "1112",
             }
-            of |= {"higher_is_better": measure == "learned", "low": value - 0.05, "high": value + 0.05}
+            of |= {"higher_is_better": True, "low": value - 5, "high": value + 5}
             rows.append(make_row(label=label, method=label, value=value, model=f"models/{label[:4]}", **of))
     for label, value in (("diff", math.inf), ("lora", 0.5)):
         fuar = {"task": "fuar", "kind": "fuar", "test": "probes", "measure": "fuar", "tested": "1112"}
@@ -239,11 +239,11 @@ PERPLEXITY = "#task=twiki_probes"
 def test_it_opens_with_learned_and_forgotten(open_tab: Callable[..., Tab]) -> None:
     tab = open_tab("")
     assert tab.page.evaluate("document.compatMode") == "CSS1Compat"
-    assert tab.page.locator("h2").first.inner_text() == "Diff learned most; LoRA forgot least"
+    assert tab.page.locator("h2").first.inner_text() == "Diff knows 61 % of new facts, and 70 % of old ones"
     methods = tab.page.locator(".methods tbody th bdi").all_inner_texts()
     assert methods == ["Diff", "LoRA", SCRIPT]
     assert tab.models() == [B, LORA, HACKED]
-    assert tab.values() == ["1.500", "0.500", "0.100"]
+    assert tab.values() == ["61.0", "30.0", "21.0"]
     assert tab.sorted_by() == [("Score", "descending")]
     assert "Higher is better. 3 scores." in tab.page.inner_text("#summary")
     assert not tab.page.locator("noscript").is_visible()
@@ -295,7 +295,7 @@ def test_all_months_have_a_line_each(open_tab: Callable[..., Tab]) -> None:
 
 def test_a_model_that_does_not_compete_is_last(browser: Browser, tmp_path: Path) -> None:
     """A model that forgets everything competes with nobody, whatever its score is, nor does one without a score."""
-    of = {"measure": "learned", "higher_is_better": True}
+    of = {"measure": "new_known", "higher_is_better": True}
     rows = [make_row(label="random", value=9.0, competes=False, **of)]
     rows += [make_row(label=f"m{i}", value=float(i), rank_best=3 - i, rank_worst=3 - i, **of) for i in (1, 2)]
     rows.insert(2, make_row(label="m1 failed", value=math.nan, **of))
@@ -303,7 +303,7 @@ def test_a_model_that_does_not_compete_is_last(browser: Browser, tmp_path: Path)
         make_row(label=f"m{i}", value=1.0, measure="chance", higher_is_better=None, competes=False) for i in (2, 1)
     ]
     context = new_context(browser)
-    tab = Tab(context).goto((folder_of(rows, tmp_path) / "index.html").as_uri() + "#measure=learned")
+    tab = Tab(context).goto((folder_of(rows, tmp_path) / "index.html").as_uri() + "#measure=new_known")
     assert tab.column("Model")[:2] == ["m2", "m1"]
     tab.press_head("Score")
     assert tab.sorted_by() == [("Score", "ascending")]
@@ -473,7 +473,7 @@ def test_a_phone_scrolls_the_board_and_not_the_page(open_tab: Callable[..., Tab]
     methods = tab.page.locator(".board:has(.methods)").first
     assert methods.evaluate("board => board.scrollWidth === board.clientWidth")  # a card for each method
     cell = tab.page.locator(".methods td").first
-    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"Learned"'
+    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"New facts known"'
     if of != PERPLEXITY:
         return
     board = tab.page.locator("#board")

@@ -18,9 +18,10 @@ from temporalwiki.eval_harness.leaderboard import write_leaderboard
 from temporalwiki.eval_harness.leaderboard.page.scores import scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_items, read_parquet, read_score, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.selection import Board
-from temporalwiki.eval_harness.measures import scores
+from temporalwiki.eval_harness.measures import composition
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
+from temporalwiki.eval_harness.statistics import estimate
 from temporalwiki.eval_harness.tasks import find_task
 
 import tiny_models
@@ -362,50 +363,74 @@ def test_two_runs_of_one_recipe_do_not_compete(tmp_path: Path) -> None:
     assert (row.runs, row.rank_best) == (2, None)
 
 
-def write_gains(folder: Path, seed: int, changed_facts: float, unchanged: float, **model: Any) -> Result:
-    """Write what a run learned and forgot, from the gains of changed and of unchanged facts."""
+def write_known(folder: Path, label: str, seed: int, known: int, old: int = 40, **model: Any) -> Result:
+    """Write how many of 60 changed and 60 unchanged facts a run knows; by chance it would be 10."""
     splits = {
-        split: [{"id": f"{split}{i}", "cluster": f"Q{i}", "relation": "P1", "gain": gain} for i in range(10)]
-        for split, gain in (("changed", changed_facts), ("unchanged", unchanged))
+        split: [
+            {"id": f"{split}{i}", "cluster": f"Q{i}", "form": "name", "chance": 1 / 6, "known": float(i < count)}
+            for i in range(60)
+        ]
+        for split, count in (("changed", known), ("unchanged", old))
     }
-    tests = {"all": [splits["changed"], splits["unchanged"]]}
-    model = {"name": f"lora-{seed}", "label": "lora", "seed": seed, "recipe": "lora", **model}
-    result = write(folder, "learned_and_forgotten", "probes-0910", splits, tests, ("learned",), **model)
-    forgotten = scores({"all": [splits["unchanged"]]}, ("forgotten",))
-    return changed(result, "scores", **{name: asdict(estimate) for name, estimate in forgotten.items()})
+    model = {"name": f"{label}-{seed}", "label": label, "seed": seed, "recipe": label, **model}
+    result = write(folder, "learned_and_forgotten", "probes-0910", splits, {"all": []}, (), **model)
+    columns = read_items(result)
+    assert columns is not None
+    made = {name: composition(columns, "all", name) for name in ("new_known", "old_known", "chance")}
+    found = {f"all/{name}": asdict(estimate(of.groups, of.scale)) for name, of in made.items() if of}
+    return changed(changed(result, "scores", **found), "task", version=2)
 
 
-# the gains of changed and unchanged facts in three runs, and whether the method competes
-RUNS = {
-    "the lowest seed forgot all, the others little": ([(-5.0, -9.0), (3.0, 0.0), (3.0, 0.0)], True),
-    "the lowest seed learned, the others forgot all": ([(3.0, 0.0), (-5.0, -9.0), (-5.0, -9.0)], False),
-}
-
-
-@pytest.mark.parametrize("case", RUNS)
-def test_the_mean_of_all_runs_decides_whether_a_method_competes(case: str, tmp_path: Path) -> None:
-    gains, competes = RUNS[case]
-    found = rows([write_gains(tmp_path, seed, *of_run) for seed, of_run in enumerate(gains)], tmp_path)
-    assert {(row.measure, row.runs, row.competes) for row in found} == {
-        ("learned", 3, competes),
-        ("forgotten", 3, competes),
-    }
+@pytest.mark.parametrize(("runs", "competes"), [((30, 50, 50), True), ((12, 9, 10), False)])
+def test_the_mean_of_all_runs_decides_whether_a_method_competes(
+    runs: tuple[int, ...], competes: bool, tmp_path: Path
+) -> None:
+    found = rows([write_known(tmp_path, "lora", seed, known) for seed, known in enumerate(runs)], tmp_path)
+    assert [(row.runs, row.competes) for row in found if row.measure == "new_known"] == [(3, competes)]
+    assert [row.competes for row in found if row.measure == "chance"] == [False]
 
 
 def test_a_method_does_not_compete_if_any_of_its_runs_was_trained_on_test_data(tmp_path: Path) -> None:
-    results = [write_gains(tmp_path, 0, 3.0, 0.0), write_gains(tmp_path, 1, 3.0, 0.0, trained_on_test=["probes-0910"])]
+    results = [write_known(tmp_path, "lora", 0, 50), write_known(tmp_path, "lora", 1, 50, trained_on_test=["p"])]
     assert {(row.runs, row.competes) for row in rows(results, tmp_path)} == {(2, False)}
 
 
-def test_a_model_that_forgot_more_than_it_learned_has_no_rank_in_either(tmp_path: Path) -> None:
-    """Both measures have the same rule; a model that knows nothing must not count as forgetting most either."""
-    gains = {"good": (3.0, 0.0), "also good": (2.0, -0.5), "random": (-5.0, -9.0)}
-    results = [write_gains(tmp_path, 0, *of, name=name, label=name, recipe=name) for name, of in gains.items()]
-    found = rows(results, tmp_path)
-    for measure in ("learned", "forgotten"):
-        given = ranks(found, measure=measure)
-        assert given.pop("random") == (None, None)
-        assert None not in {rank for both in given.values() for rank in both}
+def test_a_control_has_no_rank(tmp_path: Path) -> None:
+    runs = [write_known(tmp_path, label, seed, 50, method=label) for label in ("diff", "shuffled") for seed in (0, 1)]
+    runs.append(write_known(tmp_path, "lora", 0, 20, method="lora"))
+    found = rows(runs, tmp_path)
+    assert {row.label: row.control for row in found} == {"diff": False, "shuffled": True, "lora": False}
+    assert {row.label for row in found if row.measure == "new_known" and row.rank_best is None} == {"shuffled"}
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        ({"diff": (50,), "lora": (15,)}, {"diff": (1, 2), "lora": (1, 2)}),  # how much runs differ is not known
+        ({"diff": (50, 51), "lora": (15,)}, {"diff": (1, 1), "lora": (2, 2)}),  # lora's runs differ as diff's do
+        ({"diff": (50, 30, 45), "lora": (25,)}, {"diff": (1, 2), "lora": (1, 2)}),
+        ({"diff": (50, 51), "lora": (15, 16)}, {"diff": (1, 1), "lora": (2, 2)}),
+    ],
+)
+def test_one_run_is_compared_by_the_spread_of_other_runs(
+    runs: dict[str, tuple[int, ...]], expected: dict[str, Any], tmp_path: Path
+) -> None:
+    results = [
+        write_known(tmp_path, label, seed, count + 8) for label, of in runs.items() for seed, count in enumerate(of)
+    ]
+    found = [row for row in rows(results, tmp_path) if row.measure == "new_known"]
+    assert {row.label: (row.rank_best, row.rank_worst) for row in found} == expected
+
+
+def test_results_of_the_version_in_nats_are_left_out_by_name(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    old = changed(write_known(tmp_path, "lora", 0, 50), "task", version=1)
+    new = write_known(tmp_path, "diff", 0, 50)
+    assert {row.label for row in rows([old, new], tmp_path)} == {"diff"}
+    said = capfd.readouterr().err
+    assert "learned_and_forgotten version 1, which measured nats: evaluate" in said
+    assert "--tasks learned_and_forgotten" in said
 
 
 @pytest.mark.parametrize("recipe", ["other options", None])
@@ -461,7 +486,7 @@ def evaluated(tmp_path_factory: pytest.TempPathFactory) -> list[Result]:
 
 @pytest.mark.usefixtures("quick")
 def test_what_every_score_was_made_of_is_known(evaluated: list[Result]) -> None:
-    assert len(evaluated) == 7
+    assert len(evaluated) == 6  # its facts are too few for panels
     for result in evaluated:
         items = read_items(result)
         assert items is not None
@@ -473,8 +498,7 @@ def test_what_every_score_was_made_of_is_known(evaluated: list[Result]) -> None:
     assert {
         "average/perplexity",
         "light-tuned/average/f1",
-        "ended/let_go",
-        "all/learned",
+        "ended/perplexity",
         "zero-shot/rouge_l",
     } <= names
 

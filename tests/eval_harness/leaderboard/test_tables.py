@@ -383,18 +383,18 @@ def test_without_clozes_there_is_no_table() -> None:
     assert TABLES["ckl_table_2"]([make_row(task="lama", kind="invariantlama", measure="f1")]) is None
 
 
-# Learned and forgotten
+# New facts known and old facts known
 
 
-# label -> learned and forgotten of its models of 0809 and 0910, and whether it learned more than it forgot
-LEARNED_AND_FORGOTTEN = {
-    "diff": ((1.0, 0.5), (1.2, 0.6), True),
-    "lora": ((0.5, 0.1), (2.0, 0.2), True),
-    "random": ((4.0, 9.0), (4.0, 9.0), False),
+# label -> new and old facts known of its models of 0809 and 0910, and whether it knows more than by chance
+KNOWN = {
+    "diff": ((40.0, 50.0), (42.0, 60.0), True),
+    "lora": ((35.0, 60.0), (61.0, 70.0), True),
+    "random": ((90.0, 90.0), (90.0, 90.0), False),
 }
 
 
-def rows_of_learned(**changes: Any) -> list[Row]:
+def rows_of_known(**changes: Any) -> list[Row]:
     return [
         make_row(
             label=label,
@@ -405,28 +405,29 @@ def rows_of_learned(**changes: Any) -> list[Row]:
             task="learned_and_forgotten",
             test="all",
             measure=measure,
-            higher_is_better=measure == "learned",
+            higher_is_better=True,
             value=value,
-            low=value - 0.1,
-            high=value + 0.1,
+            low=value - 5,
+            high=value + 5,
             competes=competes,
             **changes,
         )
-        for label, (first, second, competes) in LEARNED_AND_FORGOTTEN.items()
+        for label, (first, second, competes) in KNOWN.items()
         for month, values in (("0809", first), ("0910", second))
-        for measure, value in zip(("learned", "forgotten"), values, strict=True)
+        for measure, value in zip(("new_known", "old_known"), values, strict=True)
     ]
 
 
-def test_a_line_for_each_method_the_most_learned_first_and_the_newest_month_first() -> None:
-    table = TABLES["learned_and_forgotten"](rows_of_learned())
+def test_a_line_for_each_method_the_most_known_first_and_the_newest_month_first() -> None:
+    table = TABLES["learned_and_forgotten"](rows_of_known())
     assert table is not None
-    assert table.columns == ("method", "0910 learned", "0910 forgotten", "0809 learned", "0809 forgotten")
+    months = [f"{month} {what} facts known" for month in ("0910", "0809") for what in ("new", "old")]
+    assert table.columns == ("method", *months)
     cells = [[cell.value if isinstance(cell, Score) else cell for cell in line] for line in table.lines]
     assert cells == [
-        ["lora", 2.0, 0.2, 0.5, 0.1],
-        ["diff", 1.2, 0.6, 1.0, 0.5],
-        ["random", 4.0, 9.0, 4.0, 9.0],
+        ["lora", 61.0, 70.0, 35.0, 60.0],
+        ["diff", 42.0, 60.0, 40.0, 50.0],
+        ["random", 90.0, 90.0, 90.0, 90.0],
     ]
     best = [[cell.best for cell in line if isinstance(cell, Score)] for line in table.lines]
     assert best == [[True, True, False, True], [False, False, True, False], [False] * 4]
@@ -434,10 +435,10 @@ def test_a_line_for_each_method_the_most_learned_first_and_the_newest_month_firs
 
 def test_the_caption_says_what_the_intervals_hold() -> None:
     one, several = (
-        TABLES["learned_and_forgotten"](rows_of_learned(**runs)) for runs in ({}, {"runs": 3, "spread": 0.25})
+        TABLES["learned_and_forgotten"](rows_of_known(**runs)) for runs in ({}, {"runs": 3, "spread": 0.25})
     )
     assert one is not None and several is not None
-    assert "One training run for each method; differences between runs are not included." in one.caption
+    assert "One training run for each method: how much runs differ is not known" in one.caption
     assert "Means of 3 training runs; the intervals include the differences between runs." in several.caption
 
 

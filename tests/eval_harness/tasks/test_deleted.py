@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 
 from temporalwiki.eval_harness import stored_scores
-from temporalwiki.eval_harness.facts import FactScore
+from temporalwiki.eval_harness.facts import FactScore, identity
 from temporalwiki.eval_harness.results import Outcome
+from temporalwiki.eval_harness.tasks import deleted
 from temporalwiki.eval_harness.tasks.deleted import Deleted
 
 
@@ -24,16 +26,16 @@ def run(
     monkeypatch: pytest.MonkeyPatch,
     rows: dict[str, list[Any]],
     scored: dict[str, FactScore | None],
-    before: dict[str, FactScore | None] | None = None,
+    in_panels: Sequence[dict[str, Any]] = (),
 ) -> Outcome:
-    """Run the task with a model that gives the objects these scores, and with a start model that gave ``before``."""
+    """Run the task with a model that gives the objects these scores, and these items of facts in panels."""
 
     def score_facts(model: Any, pairs: list[tuple[str, str]], *_: Any) -> list[FactScore | None]:
         return [model.scored[label] for _, label in pairs]
 
     monkeypatch.setattr(stored_scores, "score_facts", score_facts)
-    start = before and SimpleNamespace(scored=before, reference="start")
-    return Deleted().run(SimpleNamespace(scored=scored, reference="model", start=start), rows)  # type: ignore[arg-type]
+    monkeypatch.setattr(deleted, "known_items", lambda *_: in_panels)
+    return Deleted().run(SimpleNamespace(scored=scored, reference="model", start=in_panels or None), rows)  # type: ignore[arg-type]
 
 
 ROWS = {
@@ -115,17 +117,21 @@ def test_what_is_forgotten_alike_does_not_count_as_let_go(monkeypatch: pytest.Mo
 
 
 def test_let_go_is_what_deleted_facts_lost_more_than_unchanged_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Per token, a loses 2 nats, b 1, c 3 and d nothing; e loses 1 and f nothing."""
-    lost = {"a": 2.0, "b": 1.0, "c": 3.0, "d": 0.0, "e": 1.0, "f": 0.0}
-    before = {
-        label: score._replace(object_nll=score.object_nll - lost[label] * score.object_tokens)
-        for label, score in SCORED.items()
-        if score
-    }
-    found = run(monkeypatch, ROWS, dict(SCORED), dict(before)).scores
+    """The start model knew a, b, c, e and f; the model knows b and f of these, and d, which does not count."""
+    known = {"a": (1, 0), "b": (1, 1), "c": (1, 0), "d": (0, 1), "e": (1, 0), "f": (1, 1)}
+    ids = {one["object"]: identity(one)["id"] for of in ROWS.values() for one in of}
+    items = [{"id": ids[name], "panel": "p", "start_known": s, "known": k} for name, (s, k) in known.items()]
+    found = run(monkeypatch, ROWS, dict(SCORED), items).scores
     let_go = {name.split("/")[0]: score.value for name, score in found.items() if name.endswith("let_go")}
-    assert let_go == pytest.approx({"deleted": 1.5 - 0.5, "replaced": 1.5 - 0.5, "ended": 3 - 0.5, "removed": -0.5})
+    assert let_go == pytest.approx({"deleted": 100 * (2 / 3 - 1 / 2), "replaced": 0, "ended": 50})
     assert not [name for name in run(monkeypatch, ROWS, dict(SCORED)).scores if "let_go" in name]
+
+
+def test_a_model_that_forgets_everything_lets_go_of_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    items = [{"id": identity(one)["id"], "start_known": 1, "known": 0} for of in ROWS.values() for one in of]
+    found = run(monkeypatch, ROWS, dict(SCORED), items).scores["deleted/let_go"]
+    assert found.value == 0
+    assert found.low is not None and found.high is not None and found.low < 0 < found.high
 
 
 def test_without_unchanged_facts_there_is_nothing_to_compare_with(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,9 @@ SCORES = [
         for measure in ("proper_noun_perplexity", "perplexity")
     ),
 ]
-LEARNED, FORGOTTEN = (("learned_and_forgotten", "probes", "all", measure) for measure in ("learned", "forgotten"))
+NEW, OLD, CHANCE = (
+    ("learned_and_forgotten", "probes", "all", measure) for measure in ("new_known", "old_known", "chance")
+)
 HOSTILE = (
     "_hidden",
     "$x^2$ $y$",
@@ -77,10 +79,10 @@ def world(
                     value = 100 * grow**i * (1 if line is INITIAL else generator.uniform(0.7, 1.2))
                     if line is INITIAL or generator.random() >= gone:
                         yield score(*what, tested, value, **{**line, "month": trained})
-                if line is not INITIAL:
-                    learned, forgotten = (generator.uniform(-0.2, 1) * grow**i for _ in "lf")
-                    yield score(*LEARNED, tested, learned, **{**line, "month": trained, "higher_is_better": True})
-                    yield score(*FORGOTTEN, tested, forgotten, **{**line, "month": trained})
+                of = {**line, "month": trained, "higher_is_better": True}
+                for what in (NEW, OLD):
+                    yield score(*what, tested, 80 * generator.random(), **of)
+                yield score(*CHANCE, tested, 17.0, **of)
         if line is not INITIAL:
             for test in ("lama", "probes"):
                 value = math.inf if i % 4 == 3 else generator.uniform(0, 2)
@@ -302,8 +304,8 @@ def test_fuar_bars_are_of_the_newest_month_and_say_where_nothing_was_gained() ->
 def test_no_finding_names_a_model_that_was_trained_on_test_data() -> None:
     cheat = {"label": "lora (trained on test data)", "method": "lora", "trained_on_test": True}
     best = {
-        "learned": {"value": 9.0, "low": 8.0, "high": 10.0},
-        "forgotten": {"value": -9.0, "low": -10.0, "high": -8.0},
+        "new_known": {"value": 99.0, "low": 98.0, "high": 100.0},
+        "old_known": {"value": 99.0, "low": 98.0, "high": 100.0},
     }
     for lines in ([*of_methods(["diff"]), cheat], [cheat]):
         rows = [
