@@ -50,6 +50,7 @@ class Parser(argparse.ArgumentParser):
         return found
 
     def error(self, message: str) -> NoReturn:
+        """End with status 2, the usage, and one line that says what is wrong and which name is near."""
         self.print_usage(sys.stderr)
         what, _, words = message.rpartition(": ")
         missing = what.endswith(" required")

@@ -51,7 +51,7 @@ class NewsOptions:
 
 
 def seconds(name: str, day: str | None) -> int | None:
-    """Return the first second of a day; None for None."""
+    """Return the first second of a day, or None for None; raise UsageError for any other text."""
     if day is None:
         return None
     try:
