@@ -46,9 +46,11 @@ pytestmark = pytest.mark.slow
 
 ENVIRONMENT = "would make another environment; CI makes one by `make test-all`, a clean machine tries the others"
 MANY = "needs several GPUs or machines, and names its options by ..."
+FEW = "needs six facts of a relation, which this small world lacks; test_learned_and_forgotten.py runs the task"
 LOGS = "reads the log of another harness; tests/eval_harness/adapters/test_logs.py makes some"
 ADAPTERS = "tests/eval_harness/adapters runs it and compares its numbers"
 # beginning of a command -> why it is not run here
+_KNOWN = "--data temporalwiki --config probes-1112 --tasks learned_and_forgotten"
 NOT_RUN = {
     "pip install": ENVIRONMENT,
     "make ": "makes an environment of its own; CI runs `make test-all`, tests/eval_harness/test_demo.py the demo",
@@ -65,6 +67,8 @@ NOT_RUN = {
     "temporalwiki evaluate --model logs/": LOGS,
     "temporalwiki ckl updatedlama --news": "needs a model that writes questions; test_ckl_command.py has an imitation",
     "temporalwiki ckl newlama-easy": "needs models that follow instructions; test_easy.py has an imitation",
+    f"temporalwiki evaluate --model runs/lora-diffset-1112 {_KNOWN}": FEW,
+    f"temporalwiki evaluate --model openai-community/gpt2-large {_KNOWN}": FEW,
     "sh examples/factbook/study.sh": "takes hours; tests/examples/test_factbook.py reads its recipes",
     "python -m fuzz": "needs atheris and time; tests/fuzz/test_corpus.py tries each target on earlier findings",
 }
