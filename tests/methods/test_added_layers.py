@@ -146,7 +146,9 @@ def test_a_second_phase_freezes_the_first_and_adds_to_it(kind: str, method: Call
         with torch.no_grad():
             out.append(run(ids()).last_hidden_state)
     base, first, second, both = out
-    assert min((first - base).abs().max(), (second - base).abs().max()) > 0.05
+    assert (
+        min((first - base).abs().max(), (second - base).abs().max()) > 0.01
+    )  # both phases add something; they start at zero
     close(both - base, (first - base) + (second - base))
 
 
