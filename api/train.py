@@ -150,9 +150,8 @@ def _written_data(data: Any, configs: Sequence[str], output: Path) -> str:
         return os.fspath(data)
     from datasets import Dataset, DatasetDict
 
-    from temporalwiki.base.files import whole_folder
+    from temporalwiki.base.files import digest, whole_folder
     from temporalwiki.base.json_files import fingerprint
-    from temporalwiki.builders.streams import digest
     from temporalwiki.methods.processes import processes
 
     splits = {"train": data} if isinstance(data, Dataset) else data

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import shutil
@@ -70,6 +71,12 @@ def read_small(path: Path) -> bytes:
     if status.st_size > LARGEST_TEXT:
         raise OSError(errno.EOVERFLOW, f"larger than {LARGEST_TEXT >> 20} MB", str(path))
     return path.read_bytes()
+
+
+def digest(path: Path, algorithm: str) -> str:
+    """Return the hash of a file in hexadecimal, by the name of its algorithm: "sha1" or "sha256"."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()
 
 
 def leads_out(path: Path, folder: Path) -> bool:

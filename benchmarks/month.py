@@ -40,10 +40,10 @@ import psutil  # type: ignore[import-untyped, unused-ignore]
 from load import write_load
 from performance import Cell, Table, add_option, report
 
+from temporalwiki.base.files import digest
 from temporalwiki.builders.build import UNCHANGED_PAGES
 from temporalwiki.builders.checksums import note, state
 from temporalwiki.builders.manifests import read_manifests
-from temporalwiki.builders.streams import digest
 from temporalwiki.builders.world import World
 
 AUTHORS = Path(__file__).parent / "authors_way.py"

@@ -8,18 +8,69 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+import msgspec
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import read_json
 from temporalwiki.builders.configs import DELETED
-from temporalwiki.builders.manifests import CUTOFF, CutoffManifest, cutoff_files, read_cutoff
+from temporalwiki.builders.manifests import Count
 from temporalwiki.builders.snapshot import read_date
 
+Month = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{3}-(0[1-9]|1[0-2])\Z")]
+
+CUTOFF = "cutoff.json"
 _LONG = re.compile(r"(.+)-(\d{8})-(\d{8})")
 _COLUMNS = ("published", "kind", "start_time", "end_time")  # they date a row
 _TEXTS = ("diffset-", "deletions-")  # their interval dates all rows
 _UNCHANGED = ("unchanged-", "invariantlama")
 _DATES = "a date is written 20211101, 2021-11-01 or 2021-11"
+
+
+class CutoffMonths(msgspec.Struct, frozen=True):
+    """The last month whose changes a model knows, with the ends of its 95 % interval."""
+
+    verdict: Literal["found", "before the data", "after the data", "cannot tell"]
+    cutoff: Month | None
+    low: Month | None
+    high: Month | None
+
+    def __post_init__(self) -> None:
+        known = {
+            "found": (self.low, self.cutoff, self.high),
+            "before the data": (self.high,),
+            "after the data": (self.low,),
+        }.get(self.verdict, ())
+        months = [month for month in (self.low, self.cutoff, self.high) if month is not None]
+        if list(known) != months or months != sorted(months):
+            raise ValueError(f"the months do not fit {self.verdict!r}")
+
+
+class CutoffPoint(msgspec.Struct, frozen=True):
+    """A month with changes."""
+
+    month: Month
+
+
+class CutoffManifest(msgspec.Struct, frozen=True):
+    """A result file of `temporalwiki cutoff`. Older ones do not say which data and evidence it comes from."""
+
+    model: str
+    overall: CutoffMonths
+    curve: list[CutoffPoint]
+    data: str | None = None
+    evidence: dict[Literal["facts", "text"], Count] = {}
+
+
+def cutoff_files(folder: Path) -> list[Path]:
+    """Return the results of `temporalwiki cutoff` in a folder and in its folders, sorted."""
+    return sorted(path for path in (folder / CUTOFF, *folder.glob(f"*/{CUTOFF}")) if path.is_file())
+
+
+def read_cutoff(path: Path) -> CutoffManifest:
+    """Return a result of `temporalwiki cutoff`. Raises InputError for any other file."""
+    return read_json(path, CutoffManifest, "a result of `temporalwiki cutoff`; run the command again")
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import read_small
+from temporalwiki.base.files import digest, read_small
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.stages import Report, run_stage
-from temporalwiki.builders.streams import digest
 
 _FETCHED = ".fetched.json"  # in a folder of dumps: the state and SHA-1 of each file that `fetch` completed
 

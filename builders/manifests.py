@@ -1,4 +1,4 @@
-"""Manifests: the JSON files that say what a dataset folder, a checkpoint or a result holds and how it was made.
+"""Manifests of dataset folders: the JSON files that say what an interval or a CKL config holds and how it was made.
 
 Each struct has the fields that other code relies on, and is checked once, where the file is read. ``content`` is the
 whole file as JSON values, for code that writes a manifest again: so fields survive that the structs do not know.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +16,10 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 import msgspec
 
 from temporalwiki.base.errors import InputError, in_one_line
-from temporalwiki.base.files import read_small
-from temporalwiki.base.json_files import fingerprint, read_json
+from temporalwiki.base.files import digest, read_small
 from temporalwiki.builders.ckl import schemas as ckl
-from temporalwiki.builders.configs import SCHEMAS, SPLITS, TEST_DATA, names
+from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
 from temporalwiki.builders.snapshot import Interval, check_date
-from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikidata.probes import CAPS
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
@@ -32,19 +29,10 @@ CklName = Annotated[str, msgspec.Meta(pattern=r"\A[a-z][a-z0-9]*([_-][a-z0-9]+)*
 Language = Annotated[str, msgspec.Meta(pattern=r"\A[a-z]+(-[a-z0-9]+)*\Z", max_length=80)]
 Licence = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9][a-z0-9.-]*\Z")]
 Property = Annotated[str, msgspec.Meta(pattern=r"\AP[1-9][0-9]*\Z")]
-Day = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}\Z")]
-Month = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{3}-(0[1-9]|1[0-2])\Z")]
 Rule = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9_ ]+\Z")]
-RepoId = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9._-]+)?\Z", max_length=200)]
-Commit = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{40}\Z")]
-Tag = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._-]*\Z", max_length=200)]
 
-_OTHER = "not the file that the manifest describes"
-_BASE = ("base_model", "base_model_name_or_path", "revision")  # keys of files that name a base model
+OTHER = "not the file that the manifest describes"
 _INTERVAL_NAME = re.compile(r"\d{8}-\d{8}")
-
-
-# Dataset folders
 
 
 class DataFile(msgspec.Struct, frozen=True):
@@ -65,7 +53,7 @@ class DataFile(msgspec.Struct, frozen=True):
         if not path.is_file():
             return "missing"
         if path.stat().st_size != self.size or (content and digest(path, "sha256") != self.sha256):
-            return _OTHER
+            return OTHER
         return None
 
 
@@ -449,308 +437,3 @@ def _check_files(name: str, config: Config) -> None:
         for file in written.files:
             if not path.fullmatch(file.path):
                 raise ValueError(f"it says that {split!r} of {name} is in {file.path!r}")
-
-
-# What models and results are made from
-
-
-class DataSource(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A config that a model was trained or scored on, so that its rows can be found again."""
-
-    config: str  # the full name, if it is known
-    manifest_sha256: Digest | None = None  # ``Manifest.sha256``
-    repository: RepoId | None = None  # on the Hub; None for a folder that is not known to be published
-    commit: Commit | None = None
-    tag: Tag | None = None
-    language: Language | None = None  # of its rows; None if it is English, or if the manifest is not known
-
-    @property
-    def id(self) -> str | None:
-        """The repository with its tag or commit (``ORG/NAME@2021.12``), or None if it is not on the Hub."""
-        at = self.tag or self.commit
-        return f"{self.repository}@{at}" if self.repository and at else None
-
-
-# Checkpoints
-
-
-class Parameters(msgspec.Struct, frozen=True):
-    """How many parameters a model has, and how many of them were trained."""
-
-    total: Count | None = None
-    trainable: Count | None = None
-
-
-class TrainingRun(msgspec.Struct, frozen=True):
-    """A training: its model, method and data. The method's own options are in ``TrainingManifest.content``."""
-
-    method: str
-    model: str
-    data: str
-    config: str
-    learning_rate: float | None = None
-    batch_size: Count | None = None
-    sequence_length: Count | None = None
-    max_steps: int | None = None
-    seed: int | None = None
-
-
-class Loss(msgspec.Struct, frozen=True):
-    """The loss at the first and the last logged step."""
-
-    first: float
-    last: float
-
-
-class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """``training.json``, which `temporalwiki train` writes last into a checkpoint's folder."""
-
-    run: TrainingRun
-    architecture: Literal["decoder-only", "encoder-decoder"]
-    base: str | None = None  # the Hub model, at its commit, that the first phase began from
-    trained_on_test: list[str] = []  # the test configs that this phase or an earlier one read
-    parameters: Parameters | None = None
-    data: dict[str, Any] = {}  # a description of the rows that were read
-    sources: list[DataSource] = []  # the configs that this phase read; older manifests lack them
-    earlier_sources: list[DataSource] = []  # the same of earlier phases, oldest first
-    steps: Count | None = None  # None if the method trains nothing
-    earlier_steps: list[Count] = []  # of each earlier phase that trained, oldest first; older manifests do not say
-    loss: Loss | None = None
-    log: list[dict[str, Any]] = []
-    files: list[DataFile] = []  # of the model and the tokenizer
-    settings: dict[str, str] = {}  # fingerprints of files that name the base model
-    versions: dict[str, str] = {}  # of libraries
-    content: dict[str, Any] = {}
-
-    @property
-    def on_test(self) -> list[str]:
-        """The test configs that this phase or an earlier one read.
-
-        Older manifests do not list them: then only this training's own config is known.
-        """
-        own = [self.run.config] if self.steps and self.run.config.startswith(TEST_DATA) else []
-        return sorted({*self.trained_on_test, *own})
-
-
-class _CheckpointFiles(msgspec.Struct):
-    """The fields of ``training.json`` that list files. Older checkpoints lack them."""
-
-    files: list[DataFile] = []
-    settings: dict[str, str] = {}  # fingerprints of files that name the base model, without its name
-
-
-def settings_of(path: Path) -> str:
-    """Return a fingerprint of a JSON file that ignores the name of the base model, which users may change."""
-    content = read_json(path, dict[str, Any], "the settings of a checkpoint")
-    return fingerprint({key: value for key, value in content.items() if key not in _BASE})
-
-
-def check_checkpoint(folder: Path, content: bool = True) -> None:
-    """Raise InputError if a file of a checkpoint is missing, or is not the file that its ``training.json`` describes.
-
-    Without ``content``, only sizes are compared. A folder without ``training.json`` has nothing to check.
-    """
-    manifest = folder / "training.json"
-    if not manifest.is_file():
-        return
-    listed = read_json(manifest, _CheckpointFiles, "the record of a training run")
-    for path in (*(file.path for file in listed.files), *listed.settings):
-        if path.startswith("/") or "\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/")):
-            raise InputError(f"{manifest}: lists {path!a}, which is no name of a file")
-    problems = [(file.path, file.problem(folder, content)) for file in listed.files]
-    for path, expected in listed.settings.items():
-        problems.append((path, None if settings_of(folder / path) == expected else _OTHER))
-    for path, problem in problems:
-        if problem:
-            raise InputError(f"{folder / path}: {problem}; remove {folder} and train again, or copy it again")
-
-
-def read_training(path: Path) -> TrainingManifest:
-    """Return a ``training.json``. Raises InputError, which names the file, for one that is damaged or missing."""
-    try:
-        content = msgspec.json.decode(read_small(path), type=dict[str, Any])
-        return msgspec.convert(content | {"content": content}, TrainingManifest)
-    except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{path}: not the record of a training run ({in_one_line(reason)}); train again") from None
-
-
-# Results
-
-
-class ResultScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A score with its confidence interval. Both ends are None if all items belong to one cluster."""
-
-    value: float
-    low: float | None
-    high: float | None
-    items: Count
-    clusters: Count
-
-    def __post_init__(self) -> None:
-        if (self.low is None) != (self.high is None):
-            raise ValueError("an interval with one end")
-
-
-class ResultTask(msgspec.Struct, frozen=True):
-    """The task that was run."""
-
-    name: str
-    version: Count
-    options: dict[str, Any]
-
-
-class ResultModel(msgspec.Struct, frozen=True):
-    """The model that was scored."""
-
-    name: str
-    revision: str
-    precision: str
-    label: str | None = None
-    method: str | None = None
-    trained_on: list[str] = []
-    trained_on_test: list[str] = []  # the test configs that its training read
-    base: str | None = None
-    learning_rate: float | None = None
-    recipe: str | None = None  # the same for runs that differ by their seed only
-    seed: int | None = None
-    parameters: Parameters | None = None
-    tokens: Count | None = None
-
-    def __post_init__(self) -> None:
-        if self.learning_rate is not None and not math.isfinite(self.learning_rate):
-            raise ValueError("an infinite learning rate")
-
-    def marked(self, name: str) -> str:
-        """Return a name of the model, with a mark if its training read test data."""
-        return f"{name} (trained on test data)" if self.trained_on_test else name
-
-
-class ResultStart(msgspec.Struct, frozen=True):
-    """The model that the scored model is compared with."""
-
-    name: str
-    revision: str
-    precision: str = ""  # older results do not say
-
-
-class ResultNewer(msgspec.Struct, frozen=True):
-    """The filter of ``--after-cutoff``, and the rows that it kept and dropped, by split."""
-
-    day: Day
-    kept: dict[str, Count]
-    dropped: dict[str, Count]
-    model: str | None = None  # the model whose cutoff the day is
-
-
-class ResultRetrieved(msgspec.Struct, frozen=True):
-    """What ``--retrieve`` let the model read before each question."""
-
-    source: str  # a config, or "evidence"
-    version: Count
-    top_k: Count | None = None  # None: the evidence
-    hash: str | None = None  # of the config
-    found: dict[str, Count] = {}  # rows with a passage, by split
-
-    def __str__(self) -> str:
-        return self.source if self.top_k is None else f"top {self.top_k} of {self.source}"
-
-
-class ResultData(msgspec.Struct, frozen=True):
-    """The config that the model was scored on."""
-
-    dataset: str
-    config: str
-    rows: dict[str, Count]
-    hash: str
-    source: DataSource | None = None  # None for data in memory and in older results
-    newer: ResultNewer | None = None
-    retrieved: ResultRetrieved | None = None
-
-
-class ResultLeak(msgspec.Struct, frozen=True):
-    """How many changed facts a model prefers already: the new object to the old ones, or a new answer."""
-
-    model: str
-    facts: Count
-    new: Count
-
-
-class ResultRun(msgspec.Struct, frozen=True):
-    """The part of a result that may differ when it is computed again."""
-
-    temporalwiki: str | None = None  # its version
-
-
-class ResultManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """A result file of `temporalwiki evaluate`."""
-
-    task: ResultTask
-    model: ResultModel
-    data: ResultData
-    start: ResultStart | None = None  # of tasks that compare a model with the one that it started from
-    scores: dict[str, ResultScore]  # such as "unchanged/perplexity"
-    excluded: dict[str, Count]  # items that were not scored, by reason
-    leak: ResultLeak | None = None
-    run: ResultRun
-    content: dict[str, Any] = {}
-
-    @property
-    def asked(self) -> str:
-        """The name of the task, with the day after which its rows begin if others were dropped."""
-        return self.task.name + (f" after {self.data.newer.day}" if self.data.newer else "")
-
-    @property
-    def scored(self) -> str:
-        """The name of the task as in ``asked``, with the source of passages if there is one."""
-        return self.asked + (f" with {self.data.retrieved}" if self.data.retrieved else "")
-
-
-# Results of `temporalwiki cutoff`
-
-CUTOFF = "cutoff.json"
-
-
-class CutoffMonths(msgspec.Struct, frozen=True):
-    """The last month whose changes a model knows, with the ends of its 95 % interval."""
-
-    verdict: Literal["found", "before the data", "after the data", "cannot tell"]
-    cutoff: Month | None
-    low: Month | None
-    high: Month | None
-
-    def __post_init__(self) -> None:
-        known = {
-            "found": (self.low, self.cutoff, self.high),
-            "before the data": (self.high,),
-            "after the data": (self.low,),
-        }.get(self.verdict, ())
-        months = [month for month in (self.low, self.cutoff, self.high) if month is not None]
-        if list(known) != months or months != sorted(months):
-            raise ValueError(f"the months do not fit {self.verdict!r}")
-
-
-class CutoffPoint(msgspec.Struct, frozen=True):
-    """A month with changes."""
-
-    month: Month
-
-
-class CutoffManifest(msgspec.Struct, frozen=True):
-    """A result file of `temporalwiki cutoff`. Older ones do not say which data and evidence it comes from."""
-
-    model: str
-    overall: CutoffMonths
-    curve: list[CutoffPoint]
-    data: str | None = None
-    evidence: dict[Literal["facts", "text"], Count] = {}
-
-
-def cutoff_files(folder: Path) -> list[Path]:
-    """Return the results of `temporalwiki cutoff` in a folder and in its folders, sorted."""
-    return sorted(path for path in (folder / CUTOFF, *folder.glob(f"*/{CUTOFF}")) if path.is_file())
-
-
-def read_cutoff(path: Path) -> CutoffManifest:
-    """Return a result of `temporalwiki cutoff`. Raises InputError for any other file."""
-    return read_json(path, CutoffManifest, "a result of `temporalwiki cutoff`; run the command again")

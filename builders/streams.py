@@ -9,7 +9,6 @@ from __future__ import annotations
 import bz2
 import contextlib
 import functools
-import hashlib
 import io
 import os
 from collections.abc import Generator, Iterator
@@ -312,9 +311,3 @@ def _decodes(path: Path, kind: str, offset: int, head: bytes) -> bool:
     except DAMAGE:
         return False
     return decoder.eof or len(data) == _HEAD  # bytes that look like a start by chance hardly ever end well
-
-
-def digest(path: Path, algorithm: str) -> str:
-    """Return the SHA-1 or SHA-256 of a file in hexadecimal, as Wikimedia publishes them."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.new(algorithm, usedforsecurity=False)).hexdigest()

@@ -22,7 +22,6 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import discard, only_one, read_small, whole_file
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
-from temporalwiki.builders.manifests import Parameters, TrainingManifest, read_training
 from temporalwiki.eval_harness.generation import Generator, Writer
 from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import PRECISIONS, Scorer, Scores, Text
@@ -30,6 +29,7 @@ from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.light_tuning import LightTuning
+from temporalwiki.methods.manifest import Parameters, TrainingManifest, read_training
 from temporalwiki.methods.processes import processes
 
 _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, configuration, tokenizer

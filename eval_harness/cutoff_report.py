@@ -11,7 +11,7 @@ from typing import Any
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import write_json
-from temporalwiki.builders.manifests import CUTOFF
+from temporalwiki.builders.after_cutoff import CUTOFF
 from temporalwiki.eval_harness.cutoff import FEWEST, Cutoff, Item, Point, curve, find_cutoff
 from temporalwiki.eval_harness.dated_changes import MONTHS, TEXT, Change, Model, Topics, evidence, read_changes
 

@@ -20,7 +20,7 @@ from rapidfuzz.process import extractOne
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.builders.data_source import source_of
+from temporalwiki.builders.published import source_of
 from temporalwiki.builders.wikidata.cues import UNSPACED
 from temporalwiki.builders.wikipedia.novelty import ALIKE
 from temporalwiki.builders.wikipedia.sentences import split_sentences

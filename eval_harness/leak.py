@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from temporalwiki.builders.manifests import ResultLeak
 from temporalwiki.eval_harness.dated_changes import Change, Scoring, evidence
 from temporalwiki.eval_harness.facts import COLUMNS, complete, identity, prompt_of
 from temporalwiki.eval_harness.references import choices_of
+from temporalwiki.eval_harness.result_manifest import ResultLeak
 from temporalwiki.eval_harness.stored_scores import Scored
 from temporalwiki.eval_harness.task import Row, Rows
 

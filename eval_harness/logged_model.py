@@ -14,8 +14,8 @@ import msgspec
 from accelerate import PartialState
 
 from temporalwiki.base.errors import InputError, in_one_line
+from temporalwiki.base.files import digest
 from temporalwiki.base.json_files import fingerprint, read_json
-from temporalwiki.builders.streams import digest
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.facts import FactScore, identity, prompt_of
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1

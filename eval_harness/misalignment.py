@@ -14,8 +14,8 @@ import msgspec
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.configs import SCHEMAS
-from temporalwiki.builders.manifests import ResultModel
 from temporalwiki.eval_harness import statistics
+from temporalwiki.eval_harness.result_manifest import ResultModel
 from temporalwiki.eval_harness.results import Result, aligned
 from temporalwiki.eval_harness.statistics import Estimate, Transfer
 

@@ -17,9 +17,10 @@ from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.terminal import in_line
-from temporalwiki.builders.manifests import CUTOFF, ResultManifest, ResultScore, cutoff_files
+from temporalwiki.builders.after_cutoff import CUTOFF, cutoff_files
 from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.measures import MEASURES, SUBSETS
+from temporalwiki.eval_harness.result_manifest import ResultManifest, ResultScore
 from temporalwiki.eval_harness.statistics import Estimate
 
 SCHEMA = 1  # of result files

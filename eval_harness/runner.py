@@ -24,7 +24,7 @@ from temporalwiki.base.json_files import fingerprint, write_json
 from temporalwiki.base.terminal import say
 from temporalwiki.builders.after_cutoff import After, Filter
 from temporalwiki.builders.configs import BACKFILLED
-from temporalwiki.builders.data_source import source_of
+from temporalwiki.builders.published import source_of
 from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.completions_model import CompletionsModel
 from temporalwiki.eval_harness.interface_model import InterfaceModel

@@ -36,8 +36,8 @@ from transformers.utils import cached_file
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import read_json
 from temporalwiki.base.options import did_you_mean
-from temporalwiki.builders.manifests import TrainingManifest, check_checkpoint, read_training
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, read_expansion
+from temporalwiki.methods.manifest import TrainingManifest, check_checkpoint, read_training
 
 ADAPTER = "adapter_config.json"
 ADAPTER_WEIGHTS = "adapter_model.safetensors"

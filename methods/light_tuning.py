@@ -15,7 +15,7 @@ from trl import SFTConfig, SFTTrainer
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.options import did_you_mean
-from temporalwiki.builders.data_source import source_of
+from temporalwiki.builders.published import source_of
 from temporalwiki.methods.architecture import train_text
 from temporalwiki.methods.method import Method, Model, Phase
 from temporalwiki.methods.trainer import ContinualMixin

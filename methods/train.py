@@ -24,12 +24,13 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import make_folder, only_one, sync, sync_tree
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.terminal import say
-from temporalwiki.builders.manifests import DataFile, check_checkpoint, read_training, settings_of
+from temporalwiki.builders.manifests import DataFile
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
 from temporalwiki.methods.attention import check_kernels, set_attention
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
+from temporalwiki.methods.manifest import check_checkpoint, read_training, settings_of
 from temporalwiki.methods.method import Method, Phase
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
 from temporalwiki.methods.processes import processes, sharded

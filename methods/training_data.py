@@ -24,9 +24,8 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.configs import TEST_DATA
-from temporalwiki.builders.data_source import source_of
 from temporalwiki.builders.loading import check_card, load_dataset, state_of
-from temporalwiki.builders.manifests import DataSource
+from temporalwiki.builders.published import DataSource, source_of
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, mixes_documents
 from temporalwiki.methods.attention import is_flash

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import yaml
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 
-from temporalwiki.builders.manifests import ResultManifest, ResultScore
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.tables import number
+from temporalwiki.eval_harness.result_manifest import ResultManifest, ResultScore
 from temporalwiki.eval_harness.results import Result
 
 PATH = ".eval_results/temporalwiki.yaml"

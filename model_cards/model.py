@@ -13,10 +13,12 @@ import yaml
 from huggingface_hub import EvalResult, ModelCardData, constants
 
 from temporalwiki.base.markdown import escaped
-from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest, ResultScore, TrainingManifest
+from temporalwiki.builders.manifests import BuiltManifest, ImportedManifest
 from temporalwiki.eval_harness.measures import MEASURES, higher_is_better
+from temporalwiki.eval_harness.result_manifest import ResultScore
 from temporalwiki.eval_harness.results import Result, place_of_measure, place_of_test
 from temporalwiki.methods import METHODS
+from temporalwiki.methods.manifest import TrainingManifest
 from temporalwiki.model_cards.dataset_header import languages
 from temporalwiki.model_cards.edits import signed
 from temporalwiki.model_cards.eval_results import HubDataset, with_interval

@@ -9,11 +9,11 @@ from huggingface_hub import SpaceCardData
 
 from temporalwiki.base.errors import in_one_line
 from temporalwiki.base.markdown import code
-from temporalwiki.builders.manifests import ResultManifest
 from temporalwiki.eval_harness.leaderboard import dataset_on_hub, is_hub_id
 from temporalwiki.eval_harness.leaderboard.figures import Plot
 from temporalwiki.eval_harness.leaderboard.page import hero_of
 from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.result_manifest import ResultManifest
 from temporalwiki.eval_harness.results import COMMIT, Result
 from temporalwiki.model_cards.edits import signed
 from temporalwiki.model_cards.eval_results import with_interval

@@ -13,9 +13,9 @@ import datasets
 from datasets.exceptions import DatasetsError
 
 from temporalwiki.base.errors import InputError, in_one_line
+from temporalwiki.base.files import digest
 from temporalwiki.builders.inspection import describe_manifest
 from temporalwiki.builders.manifests import Config, DataFile, IntervalManifest, Manifest
-from temporalwiki.builders.streams import digest
 from temporalwiki.model_cards.edits import read_header
 from temporalwiki.push_scripts.dataset_repository import manifests_of
 from temporalwiki.push_scripts.hub import Repository, ask

@@ -22,18 +22,8 @@ from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import read_json
 from temporalwiki.base.markdown import one_line
-from temporalwiki.builders.data_source import find_on_hub
-from temporalwiki.builders.manifests import (
-    BuiltManifest,
-    CklManifest,
-    DataSource,
-    ImportedManifest,
-    TrainingManifest,
-    check_checkpoint,
-    read_manifests,
-    read_training,
-)
-from temporalwiki.builders.published import on_hub
+from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, read_manifests
+from temporalwiki.builders.published import DataSource, find_on_hub, on_hub
 from temporalwiki.eval_harness.cached_model import revision as revision_of
 from temporalwiki.eval_harness.cached_model import training
 from temporalwiki.eval_harness.results import Result, read_results
@@ -47,6 +37,7 @@ from temporalwiki.methods.checkpoint import (
     split_revision,
 )
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, library_config, read_expansion
+from temporalwiki.methods.manifest import TrainingManifest, check_checkpoint, read_training
 from temporalwiki.methods.train import MANIFEST
 from temporalwiki.model_cards.edits import keep_edits
 from temporalwiki.model_cards.eval_results import PATH, HubDataset, eval_results

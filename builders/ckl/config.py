@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import only_one
+from temporalwiki.base.files import digest, only_one
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.dataset_folder import finish_install, install, warn_of_damage, write_split
 from temporalwiki.builders.manifests import CklManifest, checked_as, read_manifests
-from temporalwiki.builders.streams import digest
 
 Row = Mapping[str, Any]
 

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import digest
 from temporalwiki.builders.ckl.templates import LANGUAGES
 from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
 from temporalwiki.builders.manifests import BuiltManifest, Split, read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.sql import rows_of
-from temporalwiki.builders.streams import digest
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
-from temporalwiki.builders.manifests import check_checkpoint
 from temporalwiki.eval_harness.experiment.cells import Cell, Note, plan_cells
 from temporalwiki.eval_harness.experiment.job_runners import Job, JobRunner
 from temporalwiki.eval_harness.experiment.recipe import Experiment
+from temporalwiki.methods.manifest import check_checkpoint
 from temporalwiki.methods.processes import processes
 from temporalwiki.methods.train import MANIFEST
 

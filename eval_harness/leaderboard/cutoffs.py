@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from temporalwiki.base.markdown import one_line
-from temporalwiki.builders.manifests import CutoffManifest, cutoff_files, read_cutoff
+from temporalwiki.builders.after_cutoff import CutoffManifest, cutoff_files, read_cutoff
 from temporalwiki.eval_harness.leaderboard.rows import without_path
 
 _ORDER = ("after the data", "found", "before the data", "cannot tell")

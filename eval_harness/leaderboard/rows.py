@@ -21,7 +21,6 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import element
 from temporalwiki.base.terminal import in_line, say
-from temporalwiki.builders.manifests import Parameters
 from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.completions_model import SERVER
 from temporalwiki.eval_harness.interface_model import PRECISION
@@ -30,6 +29,7 @@ from temporalwiki.eval_harness.misalignment import month_of, month_of_model, pla
 from temporalwiki.eval_harness.results import COMMIT, MOST_ITEMS, Result
 from temporalwiki.eval_harness.statistics import Estimate, Items, Ranks, estimate, ranks
 from temporalwiki.methods import CONTROLS
+from temporalwiki.methods.manifest import Parameters
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import discard, only_one, read_small, sweep, whole_file
 from temporalwiki.base.json_files import read_json
 from temporalwiki.builders.checksums import is_listed
-from temporalwiki.builders.manifests import read_manifests, read_training
+from temporalwiki.builders.manifests import read_manifests
+from temporalwiki.methods.manifest import read_training
 
 from a_stop import Killed, Stop
 

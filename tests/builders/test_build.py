@@ -21,13 +21,13 @@ from oracle import Changes, changes
 from word_lists import TABLE, WORDS
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import digest
 from temporalwiki.builders.build import DROPPED_TEMPLATES, BuildOptions, build, find_sources
 from temporalwiki.builders.dataset_folder import problems
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
-from temporalwiki.builders.streams import digest
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
 from temporalwiki.builders.wikipedia.sentences import article_sentences

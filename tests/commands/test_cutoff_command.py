@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from an_interface import client
 
-from temporalwiki.builders.manifests import read_cutoff
+from temporalwiki.builders.after_cutoff import read_cutoff
 
 import tiny_models
 from a_completions_server import Completions

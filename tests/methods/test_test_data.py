@@ -12,7 +12,6 @@ import pytest
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.builders.configs import SCHEMAS, TEST_DATA
-from temporalwiki.builders.manifests import TrainingManifest
 from temporalwiki.commands import main
 from temporalwiki.eval_harness.cached_model import training
 from temporalwiki.eval_harness.experiment import read_experiment
@@ -21,6 +20,7 @@ from temporalwiki.eval_harness.leaderboard.rows import read_parquet, rows
 from temporalwiki.eval_harness.results import read_results
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods import METHODS, checkpoint, find_method
+from temporalwiki.methods.manifest import TrainingManifest
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.training_data import configs_to_read
 

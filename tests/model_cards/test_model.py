@@ -14,9 +14,10 @@ from huggingface_hub import ModelCard, constants
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.manifests import Dates, ImportedManifest, InputFile, TrainingManifest
+from temporalwiki.builders.manifests import Dates, ImportedManifest, InputFile
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.methods import METHODS
+from temporalwiki.methods.manifest import TrainingManifest
 from temporalwiki.model_cards.eval_results import HubDataset
 from temporalwiki.model_cards.model import Base, Card, Kind, model_card
 

@@ -11,9 +11,8 @@ import msgspec
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.data_source import find_on_hub, source_of
-from temporalwiki.builders.manifests import DataSource, read_manifests
-from temporalwiki.builders.published import on_hub, read_published
+from temporalwiki.builders.manifests import read_manifests
+from temporalwiki.builders.published import DataSource, find_on_hub, on_hub, read_published, source_of
 from temporalwiki.push_scripts.dataset import publish_dataset
 
 import a_ckl_config
@@ -23,7 +22,7 @@ from loopback_hub import LoopbackHub
 REPO = "ORG/monthly"
 PROGRAM = """
 import json, msgspec
-from temporalwiki.builders.data_source import source_of
+from temporalwiki.builders.published import source_of
 from temporalwiki.builders.loading import load_dataset
 for data, config in json.loads({cases!r}):
     name, _, revision = data.partition("@")
