@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from performance import Cell, Table, add_option, report
+from table import Cell, show
 
 from temporalwiki.builders.wikipedia import xml_dump
 from temporalwiki.builders.wikipedia.plain_text import paragraphs
@@ -171,7 +171,6 @@ def main() -> None:
     parser.add_argument("--dumps", type=Path, required=True, help="folder with page dumps, searched deeply")
     parser.add_argument("--only", choices=CONTENDERS, action="append", help="contenders to run (default: all)")
     parser.add_argument("--pages", type=int, default=0, help="stop after so many pages (default: all)")
-    add_option(parser)
     options = parser.parse_args()
 
     pages: list[Page] = []
@@ -202,7 +201,7 @@ def main() -> None:
         "are faults in a page. [From wikitext to paragraphs](wikitext.md) explains them."
     )
     columns = ("parser", "MB/s (CPU)", "pages that failed", "whole", "kept", *RESIDUE)
-    report(Table("plain_text", "Wikitext to plain text", columns, rows, note), options.figures)
+    show("Wikitext to plain text", columns, rows, note)
 
 
 if __name__ == "__main__":

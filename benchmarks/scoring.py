@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from lm_eval.api.instance import Instance
 from lm_eval.models.huggingface import HFLM
-from performance import Cell, Table, add_option, report
+from table import Cell, show
 
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.cached_model import CachedModel
@@ -112,7 +112,7 @@ def best(run: Callable[[], Any], rounds: int) -> float:
     return min(seconds_of(run)[0] for _ in range(rounds))
 
 
-def perplexity(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> Table:
+def perplexity(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> None:
     """Compare the ways to score whole probes and their objects."""
     rows: list[list[Cell]] = []
     for name, texts in {
@@ -151,10 +151,10 @@ def perplexity(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], roun
     )
     columns = ("items a second", "ours", "lm-evaluation-harness", "the authors' way", "ours : lm-evaluation-harness")
     columns += ("floor : ours", "difference")
-    return Table("scoring_perplexity", "Likelihoods of facts", columns, rows, note)
+    show("Likelihoods of facts", columns, rows, note)
 
 
-def answers(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> Table:
+def answers(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> None:
     """Compare greedy answers to the same prompts."""
     prompts = [prompt for prompt, _ in probes]
     settings = {"until": [], "max_gen_toks": NEW_TOKENS, "do_sample": False}
@@ -189,10 +189,10 @@ def answers(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds:
     )
     columns = ("answers a second", "ours", "lm-evaluation-harness", "ours : lm-evaluation-harness", "equal answers")
     rows = [["greedy", *row, f"{equal} of {len(prompts)}"]]
-    return Table("scoring_answers", "Answers to questions", columns, rows, note)
+    show("Answers to questions", columns, rows, note)
 
 
-def store(model: str, probes: list[tuple[str, str]], rounds: int) -> Table:
+def store(model: str, probes: list[tuple[str, str]], rounds: int) -> None:
     """Score four months of facts with and without kept scores; 85 % of each month are known."""
     size = len(probes) * 100 // 145  # three times 15 % new ones
     months = [probes[at : at + size] for at in (0, size * 15 // 100, size * 30 // 100, size * 45 // 100)]
@@ -210,7 +210,7 @@ def store(model: str, probes: list[tuple[str, str]], rounds: int) -> Table:
     rows.append(["all", round(sum(with_store), 1), round(sum(without), 1)])
     note = f"{size:,} facts a month, 85 % of them known from the month before; {model_size(kept.loaded)}."
     columns = ("CPU s", "with kept scores", "without")
-    return Table("scoring_store", "Scores that are kept", columns, rows, note)
+    show("Scores that are kept", columns, rows, note)
 
 
 def model_size(found: checkpoint.Checkpoint) -> str:
@@ -227,16 +227,14 @@ def main() -> None:
     parser.add_argument("--probes", type=Path, required=True, help="CSV with the columns subject, relation, object")
     parser.add_argument("--items", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
-    add_option(parser)
     arguments = parser.parse_args()
     probes = read(arguments.probes, arguments.items)
     if arguments.what == "store":
-        table = store(arguments.model, probes, arguments.rounds)
+        store(arguments.model, probes, arguments.rounds)
     else:
         found = checkpoint.load(arguments.model)
         found.model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-        table = {"perplexity": perplexity, "answers": answers}[arguments.what](found, probes, arguments.rounds)
-    report(table, arguments.figures)
+        {"perplexity": perplexity, "answers": answers}[arguments.what](found, probes, arguments.rounds)
 
 
 if __name__ == "__main__":

@@ -19,12 +19,12 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 import torch.nn.functional as F
-from performance import Cell, Table, add_option, report
+from table import Cell, show
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, Trainer, TrainerCallback, TrainingArguments
 from transformers.utils import logging
 
@@ -37,6 +37,7 @@ from temporalwiki.methods.packing import PackedBatch
 from temporalwiki.methods.speed import peak, work
 from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, fuse_loss, training_arguments
 
+MEASURES = ("trained M", "step s", "tokens/s", "TFLOP/s", "MFU %", "peak GB")
 CONFIGS = {
     "gpt2-large": GPT2Config(n_embd=1280, n_layer=36, n_head=20),
     "gpt2": GPT2Config(),
@@ -165,15 +166,7 @@ def plain(model: Any, data: list[Any], collate: Any, options: TrainOptions, prec
 def compare_steps(arguments: argparse.Namespace) -> None:
     """Print the median step of each way; the ways take turns."""
     model = _model(arguments)
-    options = TrainOptions(
-        batch_size=arguments.batch_size,
-        micro_batch_size=arguments.batch_size,
-        sequence_length=arguments.sequence_length,
-        learning_rate=1e-6,
-        schedule="constant",
-        warmup_ratio=0.0,
-        logging_steps=10,
-    )
+    options = replace(_options(arguments), micro_batch_size=arguments.batch_size, learning_rate=1e-6, logging_steps=10)
     collate = PackedBatch(arguments.sequence_length, 0, shared=True)
     data = rows(arguments.steps * arguments.batch_size, arguments.sequence_length, model.config.vocab_size)
     diff = find_method("diff")()
@@ -188,49 +181,14 @@ def compare_steps(arguments: argparse.Namespace) -> None:
         middle, least = statistics.median(times), min(times)
         ratio, best = middle / floor, least / min(seconds["bare loop"])
         lines.append([name, round(middle, 4), round(least, 4), round(ratio, 3), round(best, 3)])
-    millions = sum(weights.numel() for weights in model.parameters()) / 1e6
-    note = (
-        f"A model of {millions:.0f} million parameters, {arguments.batch_size} x {arguments.sequence_length} tokens a "
-        f"step, {arguments.precision}, torch {torch.__version__} on {torch.get_num_threads()} threads, "
-        f"{len(seconds['ours'])} steps each. Seconds are of the processor, or of the clock if there is a GPU."
-    )
+    note = f"{_setting(arguments)}. Seconds are of the processor, or of the clock if there is a GPU."
     columns = ("a training step", "median s", "fastest s", "median : bare loop's", "fastest : bare loop's")
-    report(Table("train_steps", "Training steps", columns, lines, note), arguments.figures)
-
-
-def compare_methods(arguments: argparse.Namespace) -> None:
-    """Print speed and memory of each method that trains a decoder-only model with our loss."""
-    print(f"{'method':14} {'trainable M':>11} {'step s':>8} {'tokens/s':>10} {'TFLOP/s':>8} {'MFU':>6} {'peak GB':>8}")
-    for name in METHODS:
-        method = find_method(name)()
-        if not method.trains or method.unsupported_architecture == "decoder-only" or name in ("light_tuning", "full"):
-            continue
-        model = method.prepare(_model(arguments), Phase())
-        _report(name, model, method, arguments, arguments.sequence_length, DOCUMENT)
-        del model
-
-
-def compare_packing(arguments: argparse.Namespace) -> None:
-    """Print the speed for several sequence lengths, with many documents in a chunk and with one."""
-    print(f"{'chunk':22} {'':3} {'step s':>8} {'tokens/s':>10} {'TFLOP/s':>8} {'MFU':>6} {'peak GB':>8}")
-    diff = find_method("diff")()
-    for length in (256, 512, 1024):
-        for document in (DOCUMENT, length):
-            model = diff.prepare(_model(arguments), Phase())
-            _report(f"{length} of {document}", model, diff, arguments, length, document)
-            del model
+    show("Training steps", columns, lines, note)
 
 
 def compare_speed(arguments: argparse.Namespace) -> None:
     """Print the speed with each of the options for a GPU, one added after the other."""
-    diff, lines, left_out = find_method("diff")(), [], []
-    options = TrainOptions(
-        batch_size=arguments.batch_size,
-        micro_batch_size=arguments.micro_batch_size or arguments.batch_size,
-        sequence_length=arguments.sequence_length,
-        schedule="constant",
-        logging_steps=1000,
-    )
+    diff, options, lines, left_out = find_method("diff")(), _options(arguments), [], []
     for name, more in SPEED_OPTIONS.items():
         model = diff.prepare(_model(arguments), Phase())
         try:
@@ -241,38 +199,42 @@ def compare_speed(arguments: argparse.Namespace) -> None:
             left_out.append(f"{name} is left out: {error}.")
             continue
         options = replace(options, **more)
-        found = _measured(model, diff, arguments, options, DOCUMENT)
-        mfu = None if found.mfu is None else round(100 * found.mfu, 1)
-        peak_gb = None if found.memory is None else round(found.memory / 1e9, 1)
-        lines.append([name, round(found.step, 4), round(found.tokens), round(found.flops / 1e12, 2), mfu, peak_gb])
-        del model
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{torch.get_num_threads()} threads"
-    note = (
-        f"{arguments.model or arguments.config} in {arguments.precision}, with dropout; {options.batch_size} x "
-        f"{options.sequence_length} tokens a step, {options.micro_batch_size} sequences at once, documents of "
-        f"{DOCUMENT} tokens; torch {torch.__version__}, {device}. Each line adds an option to the line above. MFU "
-        "counts all pairs of tokens of a row. "
-    )
-    columns = ("options", "step s", "tokens/s", "TFLOP/s", "MFU %", "peak GB")
-    report(Table("train_speed", "Training on a GPU", columns, lines, note + " ".join(left_out)), arguments.figures)
+        lines.append(_measured(name, model, diff, options, arguments, DOCUMENT))
+    note = f"{_setting(arguments)}. Each line adds an option to the line above. {' '.join(left_out)}"
+    show("Training on a GPU", ("options", *MEASURES), lines, note)
 
 
-class Measured(NamedTuple):
-    """The median step of a training: seconds, rates of a second, and the most bytes on the GPU."""
+def compare_methods(arguments: argparse.Namespace) -> None:
+    """Print speed and memory of each method that trains a decoder-only model with our loss."""
+    lines = []
+    for name in METHODS:
+        method = find_method(name)()
+        if not method.trains or method.unsupported_architecture == "decoder-only" or name in ("light_tuning", "full"):
+            continue
+        model = method.prepare(_model(arguments), Phase())
+        lines.append(_measured(name, model, method, _options(arguments), arguments, DOCUMENT))
+    show("Methods", ("method", *MEASURES), lines, f"{_setting(arguments)}.")
 
-    step: float
-    tokens: float
-    flops: float
-    mfu: float | None
-    memory: int | None
+
+def compare_packing(arguments: argparse.Namespace) -> None:
+    """Print the speed for several sequence lengths, with many documents in a chunk and with one."""
+    diff, lines = find_method("diff")(), []
+    for length in (256, 512, 1024):
+        size = max(1, arguments.batch_size * arguments.sequence_length // length)
+        options = replace(_options(arguments), batch_size=size, micro_batch_size=size, sequence_length=length)
+        for document in (DOCUMENT, length):
+            model = diff.prepare(_model(arguments), Phase())
+            lines.append(_measured(f"{length} of {document}", model, diff, options, arguments, document))
+    show("Chunks of one document and of several", ("chunk", *MEASURES), lines, f"{_setting(arguments)}.")
 
 
 def _measured(
-    model: Any, method: Any, arguments: argparse.Namespace, options: TrainOptions, document: int
-) -> Measured:
-    length, size = options.sequence_length, options.batch_size
+    name: str, model: Any, method: Any, options: TrainOptions, arguments: argparse.Namespace, document: int
+) -> list[Cell]:
+    """Return a line: the median step, rates of a second, and the most memory on the GPU. MFU counts all pairs."""
+    length, size, on_gpu = options.sequence_length, options.batch_size, torch.cuda.is_available()
     data = rows(arguments.steps * size, length, model.config.vocab_size, document)
-    if torch.cuda.is_available():
+    if on_gpu:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
     times = ours(model, method, data, PackedBatch(length, 0, shared=True), options, arguments.precision)[3:]
@@ -280,20 +242,31 @@ def _measured(
     tokens = size * length / step
     flops = tokens * work(model, length, method.gradients_through_base).decoder
     most = peak(next(model.parameters()).device)
-    memory = torch.cuda.max_memory_allocated() if torch.cuda.is_available() else None
-    return Measured(step, tokens, flops, flops / most if most else None, memory)
-
-
-def _report(name: str, model: Any, method: Any, arguments: argparse.Namespace, length: int, document: int) -> None:
-    size = max(1, arguments.batch_size * arguments.sequence_length // length)
-    options = TrainOptions(
-        batch_size=size, micro_batch_size=size, sequence_length=length, schedule="constant", logging_steps=1000
-    )
-    step, tokens, flops, share, memory = _measured(model, method, arguments, options, document)
+    mfu = round(100 * flops / most, 1) if most else None
     moved = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
-    mfu = "     -" if share is None else f"{share:6.1%}"
-    held = "       -" if memory is None else f"{memory / 1e9:8.1f}"
-    print(f"{name:14} {moved:11.1f} {step:8.4f} {tokens:10,.0f} {flops / 1e12:8.1f} {mfu} {held}", flush=True)
+    memory = round(torch.cuda.max_memory_allocated() / 1e9, 1) if on_gpu else None
+    return [name, round(moved, 1), round(step, 4), round(tokens), round(flops / 1e12, 2), mfu, memory]
+
+
+def _options(arguments: argparse.Namespace) -> TrainOptions:
+    return TrainOptions(
+        batch_size=arguments.batch_size,
+        micro_batch_size=arguments.micro_batch_size or arguments.batch_size,
+        sequence_length=arguments.sequence_length,
+        schedule="constant",
+        warmup_ratio=0.0,
+        logging_steps=1000,
+    )
+
+
+def _setting(arguments: argparse.Namespace) -> str:
+    """Return what was trained, and on what."""
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{torch.get_num_threads()} threads"
+    return (
+        f"{arguments.model or arguments.config} in {arguments.precision}, {arguments.batch_size} x "
+        f"{arguments.sequence_length} tokens a step, documents of {DOCUMENT} tokens; "
+        f"torch {torch.__version__}, {device}"
+    )
 
 
 def _model(arguments: argparse.Namespace) -> Any:
@@ -322,12 +295,11 @@ def main() -> None:
     parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--sequence-length", type=int, default=512)
     parser.add_argument("--batch-size", type=int, default=1)
-    parser.add_argument("--micro-batch-size", type=int, help="sequences at once, for speed (default: the batch)")
+    parser.add_argument("--micro-batch-size", type=int, help="sequences at once (default: the batch)")
     parser.add_argument("--steps", type=int, default=8, help="a round; the first are left out")
     parser.add_argument("--rounds", type=int, default=4)
-    add_option(parser)
-    arguments = parser.parse_args()
     logging.set_verbosity_error()
+    arguments = parser.parse_args()
     COMPARISONS[arguments.what](arguments)
 
 

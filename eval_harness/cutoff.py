@@ -31,7 +31,7 @@ FEWEST_MONTHS = 5  # a fall needs this many months, because its fit has three nu
 _FEWEST_RELATIONS = 3  # a verdict without a fall needs this many relations
 CLEAR = 2 / 3  # a model that knows all changes, or none, prefers the same side in more than this share of them
 
-_ERROR = 0.03  # the probability of finding a fall in a mere trend; chosen by benchmarks/cutoff.py
+_ERROR = 0.03  # the probability of finding a fall in a mere trend; chosen by simulations, docs/cutoff.md
 _RESAMPLES = 200
 _SIMULATIONS = 400
 _EXTREME = 3.0  # evidence is cut at this many standard deviations from the median of its relation

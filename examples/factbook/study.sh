@@ -23,4 +23,3 @@ for model in factbook/start factbook/experiment/models/*-20240101-20250101-*; do
         --precision bf16 --output factbook/experiment/results
 done
 temporalwiki leaderboard factbook/experiment/results --out factbook/experiment/leaderboard
-python examples/factbook/study.py factbook/figures --from factbook/experiment factbook/rates

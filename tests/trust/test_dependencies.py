@@ -127,7 +127,7 @@ def test_each_that_can_be_imported_is_imported_somewhere() -> None:
     """What is only named are programs, types, plugins, and what another package looks for."""
     everywhere = set().union(*imports().values())
     only_named = {row[0] for row in tables()[0] if row[1] not in everywhere}
-    programs = {"mypy", "ruff", "pytest-xdist", "gensim", "indexed_bzip2", "wikiextractor", "types-regex"}
+    programs = {"mypy", "ruff", "pytest-xdist", "indexed_bzip2", "types-regex"}
     others = {"types-tqdm", "gguf", "lxml", "bitsandbytes", "tensorboard", "trackio", "atheris", "openai"}
     site = {"mkdocs", "mkdocs-api-autonav", "mkdocs-material", "mkdocstrings-python"}
     assert only_named <= programs | others | site
