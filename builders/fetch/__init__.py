@@ -8,23 +8,22 @@ downloaded, so that a build checks them again and refuses an incomplete folder.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import shutil
-from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import UNFINISHED, only_one, whole_file
-from temporalwiki.base.interrupts import POLL, held_interrupts
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
 from temporalwiki.builders import checksums, snapshot
 from temporalwiki.builders.build import find_sources
-from temporalwiki.builders.fetch.connection import CONNECTIONS, READ, Connection, Stopped, check_mirror
-from temporalwiki.builders.fetch.download import download, part_of
+from temporalwiki.builders.fetch.connection import Connection, check_mirror
+from temporalwiki.builders.fetch.download import chunks, download, part_of
 from temporalwiki.builders.fetch.server import NoSuchDump, Server, Wanted, consecutive_firsts
 from temporalwiki.builders.snapshot import Dump, Interval
 
@@ -41,6 +40,7 @@ __all__ = [
 ]
 
 MIRROR = "https://dumps.wikimedia.org"
+CONNECTIONS = 3  # at once, which is the limit of Wikimedia
 
 
 def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
@@ -56,17 +56,12 @@ def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
             raise InputError(
                 f"{wiki}: no dumps from the first days of two consecutive months; there are {', '.join(dates[-8:])}"
             )
-        unfinished: dict[str, str | None] = {}
+        problems: dict[str, str | None] = {}
         for pair in pairs:
-            for date in pair:
-                if date not in unfinished:
-                    try:
-                        unfinished[date] = server.unfinished(wiki, date)
-                    except InputError as problem:
-                        unfinished[date] = str(problem).removeprefix(f"{wiki} {date}: ")
-            if not any(unfinished[date] for date in pair):
+            problems |= {date: server.problem(wiki, date) for date in pair if date not in problems}
+            if not any(problems[date] for date in pair):
                 return pair
-    missing = "; ".join(f"{date}: {problem}" for date, problem in unfinished.items() if problem)
+    missing = "; ".join(f"{date}: {problem}" for date, problem in problems.items() if problem)
     raise InputError(f"{wiki}: no two finished dumps of consecutive months: {missing}")
 
 
@@ -77,14 +72,9 @@ def unfinished_dump(mirror: str, wiki: str, after: str) -> str | None:
     """
     with Connection(say) as connection:
         server = Server(connection, [check_mirror(mirror)])
-        for date in sorted(
-            (date for date in server.dates(wiki) if date > after and date.endswith("01")), reverse=True
-        ):
-            try:
-                if problem := server.unfinished(wiki, date):
-                    return f"{wiki} {date} is not done: {problem} since {server.since(wiki, date)}"
-            except InputError as error:
-                return f"{wiki} {date} is not done: {str(error).removeprefix(f'{wiki} {date}: ')}"
+        for date in reversed(server.dates(wiki)):
+            if date > after and date.endswith("01") and (problem := server.problem(wiki, date)):
+                return f"{wiki} {date} is not done: {problem}{server.since(wiki, date)}"
     return None
 
 
@@ -121,7 +111,12 @@ def _plan(
         raise UsageError(f"the Wikidata dumps must go forward in time: {dates[0]} is not before {dates[1]}")
     server = Server(connection, mirrors)
     prev, recent = (_articles(server, dumps, interval.wiki, date) for date in (interval.prev, interval.recent))
-    page_props = _page_props(server, dumps, interval.wiki, interval.recent)
+    page_props = _or_kept(
+        lambda: server.page_props(interval.wiki, interval.recent),
+        dumps,
+        [dumps / interval.wiki / interval.recent],
+        "-page_props.sql.gz",
+    )
     facts_prev, facts_recent = (
         _wikidata(server, dumps, date, exact=named is not None) for date, named in zip(dates, wikidata, strict=True)
     )
@@ -138,37 +133,27 @@ def _plan(
     return wanted
 
 
+def _or_kept(find: Callable[[], list[Wanted]], dumps: Path, folders: Iterable[Path], part: str) -> list[Wanted]:
+    """Return what a server lists, or else the files with ``part`` in their names in the first folder that has some."""
+    try:
+        return find()
+    except NoSuchDump:
+        for folder in folders:
+            if kept := _kept(dumps, folder):
+                return [file for file in kept if part in file.name]
+        raise
+
+
 def _articles(server: Server, dumps: Path, wiki: str, date: str) -> list[Wanted]:
     folder = dumps / wiki / date
-    try:
-        return server.articles(wiki, date, folder)
-    except NoSuchDump:
-        kept = [file for file in _kept(dumps, folder) if "-pages-articles-multistream" in file.name]
-        if not kept:
-            raise
-        return sorted(kept, key=lambda file: [int(part) for part in re.findall(r"[0-9]+", file.name)])
-
-
-def _page_props(server: Server, dumps: Path, wiki: str, date: str) -> list[Wanted]:
-    try:
-        return server.page_props(wiki, date)
-    except NoSuchDump:
-        kept = _kept(dumps, dumps / wiki / date)
-        if not kept:
-            raise
-        return [file for file in kept if file.name.endswith("-page_props.sql.gz")]
+    found = _or_kept(lambda: server.articles(wiki, date, folder), dumps, [folder], "-pages-articles-multistream")
+    return sorted(found, key=lambda file: [int(part) for part in re.findall(r"[0-9]+", file.name)])
 
 
 def _wikidata(server: Server, dumps: Path, date: str, exact: bool) -> list[Wanted]:
-    try:
-        return server.wikidata(date, exact)
-    except NoSuchDump:
-        folders = sorted((dumps / "wikidatawiki" / "entities").glob("[0-9]" * 8), reverse=True)
-        for folder in folders:
-            right = folder.name == date if exact else folder.name <= date
-            if right and (kept := _kept(dumps, folder)):
-                return kept[:1]  # gz before bz2, by name reversed
-        raise
+    folders = sorted((dumps / "wikidatawiki" / "entities").glob("[0-9]" * 8), reverse=True)
+    right = [folder for folder in folders if folder.name == date or (folder.name < date and not exact)]
+    return _or_kept(lambda: server.wikidata(date, exact), dumps, right, "-all.json.")[:1]  # gz before bz2
 
 
 def _kept(dumps: Path, folder: Path) -> list[Wanted]:
@@ -206,7 +191,7 @@ def fetch(
         _check_room(dumps, wanted)
         _write_checksums(dumps, wanted)
         with Progress("fetch", sum(file.size for file in wanted), "B") as progress:
-            _fetch_all(connection, mirrors, dumps, wanted, progress)
+            connection.run(_fetch_all(connection, mirrors, dumps, wanted, progress))
         dates = dates_of_wikidata([dumps / file.path for file in wanted])
         return find_sources(dumps, interval, dates).files
 
@@ -273,42 +258,36 @@ def _write_checksums(dumps: Path, wanted: Sequence[Wanted]) -> None:
             part.write_text("".join(f"{file.sha1}  {file.name}\n" for file in files), encoding="utf-8")
 
 
-def _fetch_all(
+async def _fetch_all(
     connection: Connection, mirrors: Sequence[str], dumps: Path, wanted: Sequence[Wanted], progress: Progress
 ) -> None:
     for folder in {(dumps / file.path).parent for file in wanted}:
         for litter in folder.glob(UNFINISHED):  # lists and notes of a killed process; downloads have other names
             litter.unlink()
-    largest_first = sorted(wanted, key=lambda file: -file.size)
-    with held_interrupts() as check_interrupt, ThreadPoolExecutor(CONNECTIONS) as pool:
-        try:
-            futures = {pool.submit(_one, connection, mirrors, dumps, file, progress): file for file in largest_first}
-            pending = set(futures)
-            while pending:
-                check_interrupt()
-                finished, pending = wait(pending, POLL, FIRST_COMPLETED)
-                for future in finished:
-                    file = futures[future]
-                    checksums.note(dumps / file.path, future.result(), file.sha1)
-        except BaseException:
-            connection.stopped.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    slots = asyncio.Semaphore(CONNECTIONS)
+
+    async def one(file: Wanted) -> None:
+        """Fetch one file unless it is complete, and note its state on the disk."""
+        target = dumps / file.path
+        async with slots:
+            if (state := await _is_there(target, file)) is None:
+                urls = [f"{mirror}/{place}" for mirror in mirrors for place in file.places]
+                await download(connection, urls, target, file.size, file.sha1, progress)
+                say(f"fetch: {file.path}: {file.size / 1e6:,.1f} MB")
+                state = checksums.state(target)
+            else:
+                progress.update(file.size)
+            checksums.note(target, state, file.sha1)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for file in sorted(wanted, key=lambda file: -file.size):  # the largest first
+                group.create_task(one(file))
+    except BaseExceptionGroup as failed:  # the first error ends the others
+        raise failed.exceptions[0] from None
 
 
-def _one(connection: Connection, mirrors: Sequence[str], dumps: Path, file: Wanted, progress: Progress) -> list[int]:
-    """Fetch one file unless it is complete, and return its state on the disk."""
-    target = dumps / file.path
-    if (state := _is_there(connection, target, file)) is not None:
-        progress.update(file.size)
-        return state
-    urls = [f"{mirror}/{place}" for mirror in mirrors for place in file.places]
-    download(connection, urls, target, file.size, file.sha1, progress)
-    say(f"fetch: {file.path}: {file.size / 1e6:,.1f} MB")
-    return checksums.state(target)
-
-
-def _is_there(connection: Connection, target: Path, file: Wanted) -> list[int] | None:
+async def _is_there(target: Path, file: Wanted) -> list[int] | None:
     """Return the state of a complete file, or None. A file is read once; later its size and time are compared."""
     if not target.is_file():
         return None
@@ -317,11 +296,8 @@ def _is_there(connection: Connection, target: Path, file: Wanted) -> list[int] |
         if checksums.notes(target.parent).get(target.name) == [*state, file.sha1]:
             return state
         digest = hashlib.sha1()
-        with target.open("rb") as data:
-            while chunk := data.read(READ):
-                if connection.stopped.is_set():
-                    raise Stopped
-                digest.update(chunk)
+        async for chunk in chunks(target):
+            digest.update(chunk)
         if digest.hexdigest() == file.sha1:
             return state
     say(f"fetch: {target} differs from the listed file and is fetched again")

@@ -60,7 +60,10 @@ class Server:
 
     def dates(self, wiki: str) -> list[str]:
         """Return the dates of all dumps of a wiki, oldest first. Raises InputError if the server lists no date."""
-        place, text = self._page(wiki, (f"{wiki}/",))
+        try:
+            place, text = self._first([f"{wiki}/"])
+        except Failed as failure:
+            raise InputError(f"{wiki}: {failure}") from None
         dates = _dates(text)
         if not dates:
             raise InputError(f"{wiki}: no dated folders at {place}")
@@ -111,23 +114,29 @@ class Server:
             raise InputError(f"{wiki} {date}: {url} lists no {name}")
         return _wanted(wiki, date, {name: files[name]}, "page_props", url)
 
-    def unfinished(self, wiki: str, date: str) -> str | None:
-        """Return which job of a dump is not done; None if all jobs that a build needs are done."""
-        _, jobs = self._jobs(wiki, date)
+    def problem(self, wiki: str, date: str) -> str | None:
+        """Return why a build cannot have a dump, such as the job that is not done; None if it can."""
+        try:
+            _, jobs = self._jobs(wiki, date)
+        except InputError as error:
+            return str(error).removeprefix(f"{wiki} {date}: ")
         for job in (_ARTICLES, *([_PAGE_PROPS] if _PAGE_PROPS in jobs else [])):
             if (status := _status(jobs, job)) != "done":
                 return f"{job} is {status}"
         return None
 
     def since(self, wiki: str, date: str) -> str:
-        """Return when an unfinished job of a dump last changed, as the server writes it, or the date of the dump."""
-        _, jobs = self._jobs(wiki, date)
+        """Return " since " and when an unfinished job last changed, or the date of the dump; "" without a status."""
+        try:
+            _, jobs = self._jobs(wiki, date)
+        except InputError:
+            return ""
         for job in (_ARTICLES, _PAGE_PROPS):
             if job in jobs and _status(jobs, job) not in ("done", "not there"):
                 updated = str(jobs[job].get("updated"))
                 if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{5,8}", updated):
-                    return updated
-        return f"{date[:4]}-{date[4:6]}-{date[6:]}"
+                    return f" since {updated}"
+        return f" since {date[:4]}-{date[4:6]}-{date[6:]}"
 
     def wikidata(self, date: str, exact: bool) -> list[Wanted]:
         """Return the newest JSON dump at or before ``date`` (only at ``date`` if ``exact``), gz before bz2.
@@ -186,12 +195,6 @@ class Server:
             earlier = [day for day in self.dates(wiki) if day < date]
             instead = f", or fetch {earlier[-1]}" if earlier else ""
             raise NoSuchDump(f"{wiki} {date}: {job} is {status} by {url}; try later{instead}")
-
-    def _page(self, what: str, places: tuple[str, ...]) -> tuple[str, str]:
-        try:
-            return self._first(places)
-        except Failed as failure:
-            raise InputError(f"{what}: {failure}") from None
 
     def _urls(self, places: Sequence[str]) -> list[str]:
         return [f"{mirror}/{place}" for mirror in self._mirrors for place in places]

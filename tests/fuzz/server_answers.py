@@ -63,7 +63,7 @@ def check(data: bytes) -> None:
         lambda: server.dates("enwiki"),
         lambda: server.articles("enwiki", "20211101", folder()),
         lambda: server.page_props("enwiki", "20211101"),
-        lambda: server.unfinished("enwiki", "20211101"),
+        lambda: server.problem("enwiki", "20211101"),
         lambda: server.wikidata("20211101", False),
     )
     for ask in asked:

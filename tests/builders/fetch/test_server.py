@@ -234,7 +234,7 @@ def test_a_redirect_never_leaves_https(url: str) -> None:
         )
 
     with Connection(print) as connection:
-        connection._client = httpx2.Client(transport=httpx2.MockTransport(answer))
+        connection._client = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))
         if chain[-1].startswith("https:"):
             assert connection.page(url) == "hi"
             assert asked == chain
