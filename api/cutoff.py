@@ -102,19 +102,19 @@ def cutoff(
     with needs("eval"):
         from temporalwiki.api.evaluate import open_model
         from temporalwiki.eval_harness.cutoff_report import report, write_report
-        from temporalwiki.eval_harness.dated_changes import Model
-        from temporalwiki.eval_harness.held_model import HeldModel, modes_kept
+        from temporalwiki.eval_harness.models.held import modes_kept
+        from temporalwiki.eval_harness.models.model import LIKELIHOODS, REPLIES, Model
 
     def opened(*which: Any) -> Model:
         found = open_model(which[0], "auto", *which[1:])
-        if not isinstance(found, Model):
+        if not found.can & {LIKELIHOODS, REPLIES}:
             raise UsageError(f"{found.name}: holds results, and a cutoff asks a model: name the model")
         found.check()
         return found
 
     asked = opened(model, tokenizer, name)
     references = [(opened(one), _month(f"--panel {one}=", month)) for one, month in panel.items()]
-    with modes_kept(*([asked.loaded.model] if isinstance(asked, HeldModel) else [])):
+    with modes_kept(*asked.borrowed):
         found = report(asked, os.fspath(data), topics, first, last, references)  # type: ignore[arg-type]  # checked above
     paths = write_report(found, folder) if asked.state.is_main_process else []
     made = found.as_json()

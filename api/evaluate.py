@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -40,9 +39,9 @@ if TYPE_CHECKING:
     from peft import PeftModel
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from temporalwiki.eval_harness.held_model import HeldModel
+    from temporalwiki.eval_harness.models.held import HeldModel
+    from temporalwiki.eval_harness.models.model import Model
     from temporalwiki.eval_harness.results import Result
-    from temporalwiki.eval_harness.stored_scores import Scored
 
 PRECISIONS = ("auto", "fp32", "bf16")
 IN_MEMORY = "in memory"  # the name of a dataset that is an object
@@ -142,20 +141,19 @@ def evaluate(
     own = tasks if isinstance(tasks, Mapping) else {}
     chosen = _with_options({task: find_task(task) for task in names}, options, own)
     with needs("eval"):
-        from temporalwiki.eval_harness.cached_model import CachedModel
-        from temporalwiki.eval_harness.held_model import HeldModel, modes_kept
-        from temporalwiki.eval_harness.interface_model import InterfaceModel
+        from temporalwiki.eval_harness.models.held import modes_kept
+        from temporalwiki.eval_harness.models.model import REPLIES
         from temporalwiki.eval_harness.results import table
         from temporalwiki.eval_harness.runner import Evaluation
         from temporalwiki.eval_harness.runner import evaluate as score
 
     scored = open_model(model, precision, tokenizer, name)
-    first: str | CachedModel | None = None
+    first: str | Model | None = None
     if start is not None:
         first = os.fspath(start) if isinstance(start, str | os.PathLike) else open_held(start, precision, tokenizer)
     if judge is not None:
         reader = open_model(judge, precision)
-        if not isinstance(scored, InterfaceModel) or not isinstance(reader, InterfaceModel):
+        if REPLIES not in scored.can & reader.can:
             raise UsageError("--judge: both --model and --judge must be models of a provider, such as openai/NAME")
         scored.judge = reader
     configs = (config,) if isinstance(config, str) else tuple(config or ())
@@ -173,10 +171,7 @@ def evaluate(
         retrieve=retrieve,
         top_k=5 if top_k is None else top_k,
     )
-    with ExitStack() as stack:
-        for held in (scored, first):
-            if isinstance(held, HeldModel):
-                stack.enter_context(modes_kept(held.loaded.model))
+    with modes_kept(*scored.borrowed, *(() if first is None or isinstance(first, str) else first.borrowed)):
         results = score(wanted, scored)
     paths = [result.path for result in results]
     meaning = "Brackets: 95 % intervals; docs/evaluating.md explains the scores."
@@ -190,7 +185,7 @@ def names_of(tasks: str | Iterable[str]) -> list[str]:
     return tasks.replace(",", " ").split() if isinstance(tasks, str) else list(tasks)
 
 
-def open_model(model: Any, precision: str, tokenizer: Any = None, name: str | None = None) -> Scored:
+def open_model(model: Any, precision: str, tokenizer: Any = None, name: str | None = None) -> Model:
     """Return a model, given by name or in memory, ready to score. Raises UsageError for a wrong argument."""
     if precision not in PRECISIONS:
         raise UsageError(f"no precision {precision!r}; there are {', '.join(PRECISIONS)}")
@@ -199,9 +194,9 @@ def open_model(model: Any, precision: str, tokenizer: Any = None, name: str | No
     if name is not None:
         raise UsageError(f"name= is for a model in memory, not for {os.fspath(model)}")
     with needs("eval"):
-        from temporalwiki.eval_harness.cached_model import default_precision
-        from temporalwiki.eval_harness.score_cache import cache_folder
-        from temporalwiki.eval_harness.stored_scores import open_scores
+        from temporalwiki.eval_harness.models.cache import cache_folder
+        from temporalwiki.eval_harness.models.local import default_precision
+        from temporalwiki.eval_harness.models.stored import open_scores
 
     return open_scores(os.fspath(model), cache_folder(), default_precision() if precision == "auto" else precision)
 
@@ -209,8 +204,8 @@ def open_model(model: Any, precision: str, tokenizer: Any = None, name: str | No
 def open_held(model: Any, precision: str, tokenizer: Any = None, name: str | None = None) -> HeldModel:
     """Return a model in memory, ready to score. A model that is given by name is loaded."""
     with needs("eval"):
-        from temporalwiki.eval_harness.held_model import held_model
-        from temporalwiki.eval_harness.score_cache import cache_folder
+        from temporalwiki.eval_harness.models.cache import cache_folder
+        from temporalwiki.eval_harness.models.held import held_model
         from temporalwiki.methods.checkpoint import load_model
 
     if isinstance(model, str | os.PathLike):

@@ -17,8 +17,8 @@ from temporalwiki.methods import needs
 with needs("eval"):
     from transformers import TrainerCallback
 
-    from temporalwiki.eval_harness.held_model import HeldModel, held_model, modes_kept
     from temporalwiki.eval_harness.known import SCORED
+    from temporalwiki.eval_harness.models.held import HeldModel, held_model, modes_kept
     from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
     from temporalwiki.eval_harness.statistics import Estimate
     from temporalwiki.eval_harness.tasks.learned_and_forgotten import LearnedAndForgotten

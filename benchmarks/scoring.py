@@ -28,8 +28,8 @@ from lm_eval.models.huggingface import HFLM
 from table import Cell, show
 
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.generation import Generator
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.scoring import Scorer, Text
 from temporalwiki.methods import checkpoint
 

@@ -13,7 +13,8 @@ from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import write_json
 from temporalwiki.builders.after_cutoff import CUTOFF
 from temporalwiki.eval_harness.cutoff import FEWEST, Cutoff, Item, Point, curve, find_cutoff
-from temporalwiki.eval_harness.dated_changes import MONTHS, TEXT, Change, Model, Topics, evidence, read_changes
+from temporalwiki.eval_harness.dated_changes import MONTHS, TEXT, Change, Topics, evidence, read_changes
+from temporalwiki.eval_harness.models.model import Model
 
 
 @dataclass(frozen=True)

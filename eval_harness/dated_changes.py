@@ -24,11 +24,10 @@ from temporalwiki.builders.published import source_of
 from temporalwiki.builders.wikidata.cues import UNSPACED
 from temporalwiki.builders.wikipedia.novelty import ALIKE
 from temporalwiki.builders.wikipedia.sentences import split_sentences
-from temporalwiki.eval_harness.cached_model import CachedModel
-from temporalwiki.eval_harness.completions_model import CompletionsModel
 from temporalwiki.eval_harness.cutoff import Item
 from temporalwiki.eval_harness.facts import COLUMNS, prompt_of, score_facts
-from temporalwiki.eval_harness.interface_model import InterfaceModel, question_about, read_replies
+from temporalwiki.eval_harness.models.interface import question_about, read_replies
+from temporalwiki.eval_harness.models.model import REPLIES, Model
 from temporalwiki.eval_harness.references import choices_of
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.eval_harness.task import Row, check_columns
@@ -60,10 +59,6 @@ _UNSPACED = re.compile(f"[{UNSPACED}]")
 _INTERVAL = re.compile(r"(probes|diffset|deletions)-(\d{8})-(\d{8})")
 
 Topics = Literal["none", "relation", "class"]
-
-
-Scoring = CachedModel | CompletionsModel  # models that give likelihoods
-Model = Scoring | InterfaceModel
 
 
 class Change(NamedTuple):
@@ -147,7 +142,7 @@ def evidence(model: Model, changes: Sequence[Change], panel: Sequence[tuple[Mode
 
 def _items(model: Model, changes: Sequence[Change]) -> list[Item | None]:
     """Return an item for each change, or None if the model cannot score it."""
-    if isinstance(model, InterfaceModel):
+    if REPLIES in model.can:
         return _asked(model, changes)
     items: list[Item | None] = []
     for is_text, some in groupby(changes, key=lambda change: change.relation == TEXT):
@@ -166,7 +161,7 @@ def _items(model: Model, changes: Sequence[Change]) -> list[Item | None]:
     return items
 
 
-def _asked(model: InterfaceModel, changes: Sequence[Change]) -> list[Item | None]:
+def _asked(model: Model, changes: Sequence[Change]) -> list[Item | None]:
     """Return an item for each fact. Raises InputError if there are only sentences."""
     facts = [change.fact for change in changes if change.fact is not None]
     if not facts:
@@ -182,12 +177,12 @@ def _asked(model: InterfaceModel, changes: Sequence[Change]) -> list[Item | None
     return items
 
 
-def _facts_scored(model: Scoring, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int] | None]:
+def _facts_scored(model: Model, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int] | None]:
     found = score_facts(model, pairs, "facts, new and old")
     return [None if one is None else (one.object_nll / one.object_tokens, one.object_tokens) for one in found]
 
 
-def _texts_scored(model: Scoring, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int] | None]:
+def _texts_scored(model: Model, pairs: Sequence[tuple[str, str]]) -> list[tuple[float, int] | None]:
     found = model.score([Text(context, sentence) for context, sentence in pairs], "sentences, new and old")
     return [None if one is None or not len(one.nll) else (float(one.nll.mean()), len(one.nll)) for one in found]
 

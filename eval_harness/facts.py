@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.eval_harness.cached_model import CachedModel
-from temporalwiki.eval_harness.completions_model import CompletionsModel, check_border
-from temporalwiki.eval_harness.provider_model import NoLikelihoodsError
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, Model
+from temporalwiki.eval_harness.retrieval import reading
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.eval_harness.task import Row, check_columns
 
@@ -68,7 +67,7 @@ def identity(row: Row) -> dict[str, Any]:
 
 
 def score_facts(
-    model: CachedModel | CompletionsModel,
+    model: Model,
     facts: Sequence[tuple[str, str]],
     what: str,
     before: Sequence[str] = (),
@@ -84,22 +83,33 @@ def score_facts(
         texts = [Text(first + prompt, label) for first, (prompt, label) in zip(before, facts, strict=True)]
     else:
         texts = [Text(first, f"{prompt} {label}") for first, (prompt, label) in zip(before, facts, strict=True)]
-    has_bos = isinstance(model, CachedModel) and (  # for a server, the offsets of the scores tell
-        model.encoder_decoder or model.loaded.tokenizer.bos_token_id is not None
-    )
     found: list[FactScore | None] = []
     for (prompt, label), text, scores in zip(facts, texts, model.score(texts, what), strict=True):
         if scores is None:
             found.append(None)
             continue
         first = len(text.context)
-        if isinstance(model, CompletionsModel):
-            try:
-                check_border(text.context + text.target, scores.offsets, first + len(prompt))
-            except ValueError as error:
-                raise NoLikelihoodsError(f"{model.reference}: {error}: {prompt!r} {label!r}") from None
+        model.check_border(text, scores, first + len(prompt))
         of_object = scores.nll if model.encoder_decoder else scores.nll[scores.offsets[:, 1] > first + len(prompt)]
-        size = len(text.target[0 if has_bos or first else scores.offsets[0, 0] :].encode())
+        size = len(text.target[0 if model.has_bos or first else scores.offsets[0, 0] :].encode())
         score = FactScore(float(scores.nll.sum()), len(scores.nll), float(of_object.sum()), len(of_object), size)
         found.append(score if label.strip() and score.object_tokens else None)
     return found
+
+
+def scored_facts(model: Model, facts: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[dict[str, Any]]:
+    """Return an item for each fact (by split); ``excluded`` counts facts that cannot be scored."""
+    items: list[dict[str, Any]] = []
+    for split, rows in facts.items():
+        if LIKELIHOODS in model.can:
+            passages = reading(model)  # for a model on a server, rows have no passages
+            before = [passages(row, prompt_of(row)) for row in rows]
+            scores = score_facts(model, [(prompt_of(row), row["object"]) for row in rows], f"{split}: facts", before)
+        else:
+            scores = model.stored(rows, split)
+        for row, score in zip(rows, scores, strict=True):
+            if score is None:
+                excluded[f"{split}: {UNSCORED}"] += 1
+            else:
+                items.append({**identity(row), "split": split, **score._asdict()})
+    return items

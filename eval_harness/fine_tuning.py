@@ -18,7 +18,8 @@ from transformers import PreTrainedTokenizerBase, TrainingArguments
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import discard, only_one, whole_folder
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.eval_harness.cached_model import CachedModel, default_precision
+from temporalwiki.eval_harness.models.local import CachedModel, default_precision
+from temporalwiki.eval_harness.models.model import Model
 from temporalwiki.eval_harness.scoring import encoder_inputs, sentinel_of
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.light_tuning import LightTuning
@@ -41,12 +42,10 @@ _AT_ONCE = 10_000  # examples that are tokenised at once
 
 
 @contextmanager
-def fine_tuned(
-    model: CachedModel, examples: Sequence[tuple[str, str]], options: TrainOptions, what: str
-) -> Iterator[CachedModel]:
+def fine_tuned(model: Model, examples: Sequence[tuple[str, str]], options: TrainOptions, what: str) -> Iterator[Model]:
     """Yield a copy of the model with all parameters trained to answer prompts.
 
-    ``examples`` are (prompt, answer) pairs, tokenised as in ``CachedModel.generate``: a decoder-only model learns the
+    ``examples`` are (prompt, answer) pairs, tokenised as in ``Model.generate``: a decoder-only model learns the
     answer and EOS after the prompt, an encoder-decoder model learns to fill the prompt's ``<extra_id_0>`` (appended if
     it is missing). ``what`` names the run in the log. ``options.micro_batch_size`` is ignored: the longest
     example decides.
@@ -68,9 +67,7 @@ def fine_tuned(
             discard(folder)
 
 
-def _train(
-    model: CachedModel, examples: Sequence[tuple[str, str]], options: TrainOptions, what: str, folder: Path
-) -> None:
+def _train(model: Model, examples: Sequence[tuple[str, str]], options: TrainOptions, what: str, folder: Path) -> None:
     """Train the copy, and write its weights to FOLDER/model at the end."""
     set_seed(options.seed)
     start = model.copied()

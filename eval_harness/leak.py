@@ -6,17 +6,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from temporalwiki.eval_harness.dated_changes import Change, Scoring, evidence
+from temporalwiki.eval_harness.dated_changes import Change, evidence
 from temporalwiki.eval_harness.facts import COLUMNS, complete, identity, prompt_of
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, Model
 from temporalwiki.eval_harness.references import choices_of
 from temporalwiki.eval_harness.result_manifest import ResultLeak
-from temporalwiki.eval_harness.stored_scores import Scored
 from temporalwiki.eval_harness.task import Row, Rows
 
 _OLD = ("unchanged", "deleted")  # splits without new objects
 
 
-def leak(model: Scored, rows: Rows, items: Sequence[Mapping[str, Any]]) -> ResultLeak | None:
+def leak(model: Model, rows: Rows, items: Sequence[Mapping[str, Any]]) -> ResultLeak | None:
     """Return how many of the changed facts in ``rows`` a model prefers, or None if that cannot be known.
 
     The model is the start model, if there is one. It prefers a fact if its object has more likelihood per token than
@@ -26,9 +26,9 @@ def leak(model: Scored, rows: Rows, items: Sequence[Mapping[str, Any]]) -> Resul
     replies = [item["new"] for item in items if "new" in item and item["split"] not in _OLD]
     if replies:
         return ResultLeak(model.name, len(replies), int(sum(replies)))
-    asked = model.start if isinstance(model.start, Scoring) else model
+    asked = model.start if model.start is not None and LIKELIHOODS in model.start.can else model
     changes = [change for split, of in rows.items() if "/" not in split for change in _changes(split, of)]
-    found = evidence(asked, changes) if isinstance(asked, Scoring) else []
+    found = evidence(asked, changes) if LIKELIHOODS in asked.can else []
     return ResultLeak(asked.name, len(found), sum(item.evidence > 0 for item in found)) if found else None
 
 

@@ -14,8 +14,6 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.ckl.templates import find_template, one_line, unsafe_label
-from temporalwiki.eval_harness.cached_model import CachedModel
-from temporalwiki.eval_harness.completions_model import CompletionsModel
 from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.known import (
     FEWEST,
@@ -28,9 +26,9 @@ from temporalwiki.eval_harness.known import (
     known,
     panels,
 )
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, STORED, Model
 from temporalwiki.eval_harness.references import choices_of, language_of
 from temporalwiki.eval_harness.retrieval import reading
-from temporalwiki.eval_harness.stored_scores import Scored, StoredScores
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
 
 Item = dict[str, Any]
@@ -91,7 +89,7 @@ def wording(row: Row, form: str) -> Wording | None:
 
 
 def known_items(
-    model: Scored, facts: Mapping[str, Sequence[Row]], forms: Sequence[str], seed: int, excluded: Counter[str]
+    model: Model, facts: Mapping[str, Sequence[Row]], forms: Sequence[str], seed: int, excluded: Counter[str]
 ) -> list[Item]:
     """Return an item for each scored fact (by split) and form, and one in the form ``SPELLING``.
 
@@ -148,13 +146,13 @@ def _panels(facts: Mapping[str, Sequence[Row]], form: str, seed: int, excluded: 
     return asked
 
 
-def _found(model: Scored, asked: Sequence[_Asked], form: str, what: str) -> dict[str, Item]:
+def _found(model: Model, asked: Sequence[_Asked], form: str, what: str) -> dict[str, Item]:
     """Return an item without labels for each scored fact that the model could score, by its id."""
-    if isinstance(model, StoredScores):
+    if STORED in model.can:
         return _stored(model, asked, form)
-    if not isinstance(model, CachedModel | CompletionsModel):  # ``evaluate`` has refused it
+    if LIKELIHOODS not in model.can:  # the start model; ``evaluate`` has refused others
         raise NothingToScoreError(f"{model.reference}: has no likelihoods of other objects")
-    passages = reading(cast(CachedModel, model))  # for a model on a server, rows have no passages
+    passages = reading(model)  # for a model on a server, rows have no passages
     pairs: list[tuple[str, str]] = []
     before: list[str] = []
     for one in asked:
@@ -210,7 +208,7 @@ def _items(asked: _Asked, scores: Sequence[Sequence[FactScore | None]]) -> dict[
     return items
 
 
-def _stored(model: StoredScores, asked: Sequence[_Asked], form: str) -> dict[str, Item]:
+def _stored(model: Model, asked: Sequence[_Asked], form: str) -> dict[str, Item]:
     """Return the items of stored results. Raises NothingToScoreError if they are of other panels."""
     known_before = model.known_items()
     found: dict[str, Item] = {}

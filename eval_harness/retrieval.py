@@ -14,7 +14,7 @@ import regex
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.terminal import say
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.models.model import Model
 from temporalwiki.eval_harness.scoring import SENTINEL, context_length
 from temporalwiki.eval_harness.task import Row
 from temporalwiki.methods.packing import Encoder
@@ -124,7 +124,7 @@ def words(text: str) -> list[str]:
     return list(_WORD.findall(unicodedata.normalize("NFC", text).casefold()))
 
 
-def reading(model: CachedModel) -> Callable[[Row, str], str]:
+def reading(model: Model) -> Callable[[Row, str], str]:
     """Return a function of a row and its prompt: the text that the model reads before the prompt.
 
     It has the row's passages, the best one last, and a blank line after each. If a prompt does not fit into the

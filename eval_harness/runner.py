@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import datasets
 import msgspec
@@ -25,17 +25,13 @@ from temporalwiki.base.terminal import say
 from temporalwiki.builders.after_cutoff import After, Filter
 from temporalwiki.builders.configs import BACKFILLED
 from temporalwiki.builders.published import source_of
-from temporalwiki.eval_harness.cached_model import CachedModel
-from temporalwiki.eval_harness.completions_model import CompletionsModel
-from temporalwiki.eval_harness.interface_model import InterfaceModel
 from temporalwiki.eval_harness.known import SCORED
 from temporalwiki.eval_harness.leak import leak
-from temporalwiki.eval_harness.logged_model import LoggedModel
-from temporalwiki.eval_harness.provider_model import COMPLETIONS, ProviderModel
+from temporalwiki.eval_harness.models.cache import cache_folder
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, REPLIES, WEIGHTS, Model
+from temporalwiki.eval_harness.models.stored import open_scores
 from temporalwiki.eval_harness.results import Result, path_of, read_result, write_result
 from temporalwiki.eval_harness.retrieval import EVIDENCE, PASSAGES, Retriever
-from temporalwiki.eval_harness.score_cache import cache_folder
-from temporalwiki.eval_harness.stored_scores import Scored, StoredScores, open_scores
 from temporalwiki.eval_harness.task import NothingToScoreError, Row, Task, check_columns
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods.training_data import check_config, config_names, load
@@ -56,24 +52,26 @@ class Evaluation:
     output: Path
     limit: int | None  # most rows of each split
     label: str = ""  # the model's name on a leaderboard; empty: the name of its method
-    start: str | CachedModel | None = None  # the model that the model started from, or its results
+    start: str | Model | None = None  # the model that the model started from, or its results
     rows: Mapping[str, datasets.DatasetDict] | None = None  # the configs of data in memory
     after: After | None = None  # score only rows that are newer
     retrieve: str | None = None  # what the model reads before each question: a config with text, or "evidence"
     top_k: int = 5  # passages of that config
 
 
-def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = None) -> list[Result]:
+def evaluate(wanted: Evaluation, model: Model, available: list[str] | None = None) -> list[Result]:
     """Return the results of all tasks. Results that exist in ``wanted.output`` are read, the others computed.
 
     ``available`` are the configs of the data, if the caller knows them. A config without anything to score, and a task
     that needs a start model and has none, are left out with a printed line. Raises UsageError for a config or task
     that does not fit, and InputError for a model or data that cannot be used, or if nothing at all can be scored.
     """
-    if isinstance(model, InterfaceModel):
-        _check_asked(wanted, model)
-    if isinstance(model, CompletionsModel):
-        _check_served(wanted, model)
+    if model.can & {LIKELIHOODS, REPLIES}:  # other models are results: tasks that cannot read them are left out
+        if unfit := [name for name, task in wanted.tasks.items() if not task.needs & model.can]:
+            raise UsageError(_refusal(model, unfit))
+        if wanted.start is not None and REPLIES in model.can:
+            start = wanted.start if isinstance(wanted.start, str) else wanted.start.name
+            raise UsageError(f"--start {start}: {model.reference} gives no likelihoods to compare{model.hint}")
     if wanted.output.exists() and not wanted.output.is_dir():
         raise InputError(f"{wanted.output}: is a file; name a folder with --output")
     if available is None:
@@ -112,40 +110,20 @@ def evaluate(wanted: Evaluation, model: Scored, available: list[str] | None = No
     return results
 
 
-def _check_asked(wanted: Evaluation, model: InterfaceModel) -> None:
-    """Raise UsageError for tasks and options that need likelihoods."""
-    if unfit := [name for name, task in wanted.tasks.items() if not task.asks]:
-        able = ", ".join(name for name in TASKS if find_task(name).asks)
-        raise UsageError(
-            f"{model.reference} gives no likelihoods, which {', '.join(unfit)} needs; it can do {able}{_twin(model)}"
-        )
-    if wanted.start is not None:
-        start = wanted.start if isinstance(wanted.start, str) else wanted.start.name
-        raise UsageError(f"--start {start}: {model.reference} gives no likelihoods to compare{_twin(model)}")
+def _refusal(model: Model, tasks: Sequence[str]) -> str:
+    """Return why a model cannot do some tasks, and which tasks it can do."""
+    able = ", ".join(name for name in TASKS if find_task(name).needs & model.can)
+    return model.refusal.format(tasks=", ".join(tasks), able=able, reference=model.reference, hint=model.hint)
 
 
-def _twin(model: InterfaceModel) -> str:
-    """Return a hint at the name under which the same server gives likelihoods, if it does."""
-    provider, _, name = model.reference.partition("/")
-    twin = next((completions for completions, asked in COMPLETIONS.items() if asked == provider), None)
-    return f"; if its server completes texts, name it {twin}/{name}" if twin else ""
-
-
-def _check_served(wanted: Evaluation, model: CompletionsModel) -> None:
-    """Raise UsageError for tasks that need the weights or the tokenizer of a model."""
-    if unfit := [name for name, task in wanted.tasks.items() if not task.served]:
-        able = ", ".join(name for name in TASKS if find_task(name).served)
-        raise UsageError(f"{', '.join(unfit)} needs a model whose weights are here; {model.reference} can do {able}")
-
-
-def _retriever(wanted: Evaluation, model: Scored, available: list[str]) -> Retriever | None:
+def _retriever(wanted: Evaluation, model: Model, available: list[str]) -> Retriever | None:
     """Return the retriever of ``--retrieve``, or None. Raises UsageError if a task, model or data cannot have one."""
     if wanted.retrieve is None:
         return None
     asked = f"--retrieve {wanted.retrieve}"
     if unfit := [name for name, task in wanted.tasks.items() if not task.query]:
         raise UsageError(f"{asked}: {', '.join(unfit)} asks no questions that text could answer; leave it out")
-    if not isinstance(model, CachedModel):
+    if WEIGHTS not in model.can:
         raise UsageError(f"{asked}: it needs a model whose weights are here, not {model.reference}")
     if wanted.rows is not None and wanted.retrieve != EVIDENCE:
         raise UsageError(f"{asked}: data in memory is one config; name a dataset folder, or retrieve {EVIDENCE}")
@@ -154,7 +132,7 @@ def _retriever(wanted: Evaluation, model: Scored, available: list[str]) -> Retri
     return retriever
 
 
-def _set_start(wanted: Evaluation, model: Scored) -> str:
+def _set_start(wanted: Evaluation, model: Model) -> str:
     """Give the model its start model. Return "", or the reason why no start model can be used."""
     if not any(task.start for task in wanted.tasks.values()) and wanted.after is None:
         model.start = None  # two models may not fit in memory
@@ -164,21 +142,21 @@ def _set_start(wanted: Evaluation, model: Scored) -> str:
         base = model.training().get("base")
         known = f"; it was trained from {base}" if base and model.training().get("method") else ""
         return f"name the model that {wanted.model} started from, or its results, with --start{known}"
-    if isinstance(model.start, CachedModel) and model.start.reference == wanted.start:
+    if model.start is not None and WEIGHTS in model.start.can and model.start.reference == wanted.start:
         return ""  # set by an earlier call: an experiment calls ``evaluate`` many times
     model.start = None
-    start: Scored
+    start: Model
     try:
-        if isinstance(wanted.start, CachedModel):
-            start = wanted.start
-        else:
+        if isinstance(wanted.start, str):
             start = open_scores(wanted.start, cache_folder(), model.precision)
+        else:
+            start = wanted.start
         start.check()
     except InputError as error:
         return f"--start {error}"
-    if isinstance(start, InterfaceModel):
+    if REPLIES in start.can:
         return f"--start {start.reference}: gives no likelihoods"
-    if isinstance(model, CompletionsModel) and isinstance(start, CachedModel):
+    if LIKELIHOODS in model.can and WEIGHTS in start.can - model.can:
         return (
             f"--start {start.reference}: has weights here, but {model.reference} is scored by its server; name one on "
             "a server, or its results"
@@ -210,14 +188,12 @@ def _evaluate(
     config: str,
     wanted: Evaluation,
     available: list[str],
-    model: Scored,
+    model: Model,
     retriever: Retriever | None,
 ) -> Result:
     begun = time.perf_counter()
-    if isinstance(model, StoredScores) and not task.start:
-        raise NothingToScoreError(f"{name}: {model.reference} holds results; this task needs the model itself")
-    if isinstance(model, LoggedModel) and name not in model.tasks:
-        raise NothingToScoreError(f"{name}: {model.reference} is a log, which {' and '.join(model.tasks)} can read")
+    if not task.needs & model.can:
+        raise NothingToScoreError(_refusal(model, [name]))
     newer = None if wanted.after is None else _Newer(wanted.after, config, available, task)
     loaded = _splits(wanted, config)
     source = None if wanted.rows is not None else source_of(wanted.data, config, loaded)
@@ -264,8 +240,8 @@ def _evaluate(
             "revision": model.start.revision,
             "precision": model.start.precision,
         }
-    costs = Counter(model.costs) if isinstance(model, ProviderModel) else Counter()
-    if isinstance(model, InterfaceModel) and model.judge is not None:
+    costs = Counter(model.costs)
+    if model.judge is not None:
         inputs["judge"] = {"name": model.judge.name, "revision": model.judge.revision}
     path = path_of(wanted.output, inputs)
     if path.is_file():
@@ -281,9 +257,9 @@ def _evaluate(
         where = f"{wanted.data}, {config}"
         rows |= {split: retriever.with_passages(of, task.query, where) for split, of in read.items()}
         with_some = {split: sum(bool(row[PASSAGES]) for row in rows[split]) for split in read}
-    if source is not None and isinstance(model, InterfaceModel):
+    if source is not None and REPLIES in model.can:
         rows = {split: [{**row, "language": source.language} for row in of] for split, of in rows.items()}
-    outcome = task.run(cast(CachedModel, model), rows)  # tasks with a start model also take stored scores
+    outcome = task.run(model, rows)
     if not outcome.scores:
         why = ", ".join(f"{count} {reason}" for reason, count in outcome.excluded.items())
         raise NothingToScoreError(f"{wanted.data}, {config}: {name} could score nothing ({why})")
@@ -296,7 +272,7 @@ def _evaluate(
             "processes": model.state.num_processes,
             "python": sys.version.split()[0],
             "libraries": {library: version(library) for library in _LIBRARIES},
-            **(model.costs - costs if isinstance(model, ProviderModel) else {}),
+            **(model.costs - costs),
         }
         # not part of the identity: the description of the training depends on which folders still exist
         label = {"label": wanted.label} if wanted.label else {}

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import did_you_mean
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.models.model import WEIGHTS, Model
 from temporalwiki.eval_harness.results import Outcome
 
 Row = Mapping[str, Any]
@@ -29,8 +29,7 @@ class Task(ABC):
     columns: ClassVar[tuple[str, ...]] = ()  # columns that it needs
     splits: ClassVar[tuple[str, ...]] = ()  # splits that it reads; empty: all
     compared: ClassVar[tuple[str, ...]] = ()  # splits to compare with, which --after-cutoff does not filter
-    asks: ClassVar[bool] = False  # it can ask a model that gives no likelihoods
-    served: ClassVar[bool] = False  # it can score a model on a server: it needs neither weights nor tokenizer
+    needs: ClassVar[frozenset[str]] = frozenset({WEIGHTS})  # one of these abilities (``Model.can``) suffices
     query: ClassVar[tuple[str, ...]] = ()  # columns of a question, for --retrieve; empty: it cannot retrieve
     start: ClassVar[str] = ""  # "needed" or "used": it compares the model with the one that it started from
     whole: ClassVar[bool] = False  # it reads all rows: those that a limit leaves out have False in "scored"
@@ -61,7 +60,7 @@ class Task(ABC):
         return {}
 
     @abstractmethod
-    def run(self, model: CachedModel, rows: Rows) -> Outcome:
+    def run(self, model: Model, rows: Rows) -> Outcome:
         """Score the model on the rows."""
 
 

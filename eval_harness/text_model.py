@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from temporalwiki.eval_harness.cached_model import CachedModel, default_precision, revision
-from temporalwiki.eval_harness.score_cache import cache_folder
+from temporalwiki.eval_harness.models.cache import cache_folder
+from temporalwiki.eval_harness.models.local import CachedModel, default_precision, revision
 from temporalwiki.eval_harness.scoring import SENTINEL
 from temporalwiki.eval_harness.tasks.lama import in_question
 from temporalwiki.methods import checkpoint

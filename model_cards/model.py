@@ -65,7 +65,7 @@ class Card:
     tag: str | None
     kind: Kind
     training: TrainingManifest  # as it is published
-    history: Mapping[str, Any]  # of all phases, from ``cached_model.training``
+    history: Mapping[str, Any]  # of all phases, from ``local.training``
     base: Base | None  # None if it is not on the Hub
     data: BuiltManifest | ImportedManifest | None  # the interval that the last phase read, if its folder is here
     languages: Sequence[str]

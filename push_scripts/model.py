@@ -24,8 +24,8 @@ from temporalwiki.base.json_files import read_json
 from temporalwiki.base.markdown import one_line
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, read_manifests
 from temporalwiki.builders.published import DataSource, find_on_hub, on_hub
-from temporalwiki.eval_harness.cached_model import revision as revision_of
-from temporalwiki.eval_harness.cached_model import training
+from temporalwiki.eval_harness.models.local import revision as revision_of
+from temporalwiki.eval_harness.models.local import training
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.checkpoint import (

@@ -75,7 +75,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Names are those of the folder ``there``, and each test has its own cache of scores."""
     monkeypatch.chdir(there)
-    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: tmp_path / "scores")
+    monkeypatch.setattr("temporalwiki.eval_harness.models.cache.cache_folder", lambda: tmp_path / "scores")
     return there
 
 

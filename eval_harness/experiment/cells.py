@@ -12,12 +12,12 @@ from typing import Any
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.eval_harness.cached_model import CachedModel, default_precision, revision
 from temporalwiki.eval_harness.experiment.recipe import START, Experiment, Line, TaskPlan
 from temporalwiki.eval_harness.misalignment import month_of
+from temporalwiki.eval_harness.models.cache import cache_folder
+from temporalwiki.eval_harness.models.local import CachedModel, default_precision, revision
 from temporalwiki.eval_harness.retrieval import EVIDENCE, Retriever
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
-from temporalwiki.eval_harness.score_cache import cache_folder
 from temporalwiki.eval_harness.task import NothingToScoreError
 from temporalwiki.methods import checkpoint as checkpoints
 from temporalwiki.methods.options import MAY_DIFFER

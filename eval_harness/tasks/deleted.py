@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from temporalwiki.builders.configs import DELETED
-from temporalwiki.eval_harness.cached_model import CachedModel
-from temporalwiki.eval_harness.facts import COLUMNS, complete, identity
+from temporalwiki.eval_harness.facts import COLUMNS, complete, identity, scored_facts
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.panel_items import known_items
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, STORED, Model
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.eval_harness.stored_scores import scored_facts
 from temporalwiki.eval_harness.task import Rows, Task
 
 Item = dict[str, Any]
@@ -37,9 +36,9 @@ class Deleted(Task):
     splits: ClassVar[tuple[str, ...]] = ("deleted", "unchanged")
     compared: ClassVar[tuple[str, ...]] = ("unchanged",)
     start: ClassVar[str] = "used"
-    served: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({LIKELIHOODS, STORED})
 
-    def run(self, model: CachedModel, rows: Rows) -> Outcome:
+    def run(self, model: Model, rows: Rows) -> Outcome:
         """Score the deleted facts, and the unchanged ones for comparison."""
         if not rows.get("deleted"):
             return Outcome({}, [], {"facts in the split deleted": 0})

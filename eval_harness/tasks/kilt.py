@@ -14,10 +14,10 @@ from transformers import PreTrainedTokenizerBase
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.fine_tuning import fine_tuned
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
+from temporalwiki.eval_harness.models.model import Model
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.scoring import context_length
 from temporalwiki.eval_harness.task import Row, Rows, Task, check_columns
@@ -109,7 +109,7 @@ class Kilt(Task):
         trained_on = _LINKING if name in _WITHOUT_TRAIN else name
         return {trained_on: f"kilt-{trained_on}"}
 
-    def run(self, model: CachedModel, rows: Rows) -> Outcome:
+    def run(self, model: Model, rows: Rows) -> Outcome:
         """Fine-tune a copy of the model if there is a train split, and score its answers."""
         trained_on = next((key.rpartition("/")[0] for key in rows if "/" in key), "")
         recipe = _RECIPES.get(trained_on, _OTHERWISE)
@@ -133,7 +133,7 @@ class Kilt(Task):
         items = list(_score(asked, replies, excluded))
         return Outcome(scores({"fine-tuned" if train else "zero-shot": [items]}, _MEASURES), items, excluded)
 
-    def _options(self, model: CachedModel, recipe: _Recipe) -> TrainOptions:
+    def _options(self, model: Model, recipe: _Recipe) -> TrainOptions:
         chosen: dict[str, Any] = {
             "epochs": self.epochs or recipe.epochs,
             "batch_size": self.batch_size or recipe.batch_size,
@@ -144,7 +144,7 @@ class Kilt(Task):
         return TrainOptions(**chosen, schedule="linear", learning_rate=self.learning_rate or 5e-5)
 
     def _prompts(
-        self, model: CachedModel, questions: Sequence[Question], longest: int, split: str, excluded: Counter[str]
+        self, model: Model, questions: Sequence[Question], longest: int, split: str, excluded: Counter[str]
     ) -> list[str]:
         """Return the prompts of questions; inputs that are too long are cut."""
         end = "" if model.encoder_decoder else _ASK

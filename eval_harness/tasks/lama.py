@@ -12,12 +12,12 @@ from temporalwiki.base.errors import UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.fine_tuning import fine_tuned
-from temporalwiki.eval_harness.interface_model import MEASURES as asked_measures
-from temporalwiki.eval_harness.interface_model import InterfaceModel, read_replies
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
+from temporalwiki.eval_harness.models.interface import MEASURES as asked_measures
+from temporalwiki.eval_harness.models.interface import read_replies
+from temporalwiki.eval_harness.models.model import REPLIES, WEIGHTS, Model
 from temporalwiki.eval_harness.references import answers_in
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.retrieval import reading
@@ -85,7 +85,7 @@ class Lama(Task):
     configs: ClassVar[tuple[str, ...]] = ("invariantlama", "updatedlama", "newlama")
     columns: ClassVar[tuple[str, ...]] = ("statement",)
     query: ClassVar[tuple[str, ...]] = ("statement",)
-    asks: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({REPLIES, WEIGHTS})
     least: ClassVar[Mapping[str, int]] = {"candidates": 0, "light_tuning": 0}
 
     question: bool = option(False, "ask the column question, as new_questions does, instead of the statement")
@@ -98,14 +98,14 @@ class Lama(Task):
         """Return the options; ``light_tuning`` only if it is used."""
         return without_unused(super().recorded_options())
 
-    def run(self, model: CachedModel, rows: Rows) -> Outcome:
+    def run(self, model: Model, rows: Rows) -> Outcome:
         """Ask for answers, then rank the candidates.
 
         Raises UsageError for a model behind an interface without ``--question --candidates 0``, and if light-tuning
         leaves nothing to score.
         """
         excluded: Counter[str] = Counter()
-        asked = isinstance(model, InterfaceModel)
+        asked = REPLIES in model.can
         if asked and (not self.question or self.candidates):
             raise UsageError(f"lama: {model.reference} gives no likelihoods; ask with --question --candidates 0")
         if self.question:
@@ -126,7 +126,7 @@ class Lama(Task):
 
     def _rank(
         self,
-        model: CachedModel,
+        model: Model,
         clozes: Sequence[Cloze],
         items: Sequence[Item],
         objects: Mapping[str, Mapping[str, str]],
@@ -162,7 +162,7 @@ class Lama(Task):
                 item |= {"candidates": len(found), **{f"precision_at_{k}": float(rank <= k) for k in RANKS}}
 
 
-def in_question(model: CachedModel) -> Callable[[Row], str]:
+def in_question(model: Model) -> Callable[[Row], str]:
     """Return a function that turns the question of a row into a cloze for this kind of model."""
 
     def statement(row: Row) -> str:
@@ -174,7 +174,7 @@ def in_question(model: CachedModel) -> Callable[[Row], str]:
     return statement
 
 
-def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], excluded: Counter[str]) -> Iterator[Cloze]:
+def read(model: Model, rows: Rows, statement: Callable[[Row], str], excluded: Counter[str]) -> Iterator[Cloze]:
     """Yield the clozes of the rows; ``excluded`` counts the rows that are not usable.
 
     A row needs an answer, exactly one blank, and a word that the model can read before (or around) it.
@@ -207,8 +207,8 @@ def read(model: CachedModel, rows: Rows, statement: Callable[[Row], str], exclud
 
 @contextmanager
 def light_tuned(
-    model: CachedModel, clozes: Sequence[Cloze], count: int, batch_size: int, excluded: Counter[str]
-) -> Iterator[tuple[CachedModel, list[Cloze]]]:
+    model: Model, clozes: Sequence[Cloze], count: int, batch_size: int, excluded: Counter[str]
+) -> Iterator[tuple[Model, list[Cloze]]]:
     """Yield a copy of the model that was trained on ``count`` of the clozes, and the clozes of other subjects.
 
     It learns the first answer of each cloze, in one epoch at 1e-3 (CKL, GPT-2). With a count of 0, yield the model and
@@ -217,7 +217,7 @@ def light_tuned(
     if not count:
         yield model, list(clozes)
         return
-    if isinstance(model, InterfaceModel):
+    if REPLIES in model.can:
         raise UsageError(f"light_tuning: {model.reference} cannot be trained from here")
     chosen = sorted(clozes, key=lambda cloze: (fingerprint(cloze.cluster), cloze.id))[:count]
     subjects = {cloze.cluster for cloze in chosen}
@@ -236,12 +236,10 @@ def without_unused(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name != "light_tuning" or value}
 
 
-def ask(
-    model: CachedModel, clozes: Sequence[Cloze], max_new_tokens: int, beams: int, excluded: Counter[str]
-) -> list[Item]:
+def ask(model: Model, clozes: Sequence[Cloze], max_new_tokens: int, beams: int, excluded: Counter[str]) -> list[Item]:
     """Return an item for each cloze, with the model's answer and its scores."""
     items = []
-    if isinstance(model, InterfaceModel):
+    if REPLIES in model.can:
         asked = read_replies(
             model, [cloze.row["question"] for cloze in clozes], [_as_fact(cloze) for cloze in clozes], "questions"
         )

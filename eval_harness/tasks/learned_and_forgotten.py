@@ -10,14 +10,13 @@ from typing import Any, ClassVar
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import option
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, complete, identity
 from temporalwiki.eval_harness.measures import SUBSETS, WORST, columns_of, composition
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, STORED, WEIGHTS, Model
 from temporalwiki.eval_harness.panel_items import FORMS, SPELLING, check_forms, known_items
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.statistics import Estimate, estimate
-from temporalwiki.eval_harness.stored_scores import softened
-from temporalwiki.eval_harness.task import Rows, Task
+from temporalwiki.eval_harness.task import NothingToScoreError, Rows, Task
 from temporalwiki.methods.unread import is_unread
 
 _MEASURES = ("new_known", "old_known", "learned", "forgotten", "corrected", "chance")
@@ -53,7 +52,7 @@ class LearnedAndForgotten(Task):
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
     compared: ClassVar[tuple[str, ...]] = ("unchanged",)
     start: ClassVar[str] = "used"
-    served: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({LIKELIHOODS, STORED})
     whole: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"seed": 0}
 
@@ -75,11 +74,15 @@ class LearnedAndForgotten(Task):
             del found["temperature"]
         return found
 
-    def run(self, model: CachedModel, rows: Rows) -> Outcome:
+    def run(self, model: Model, rows: Rows) -> Outcome:
         """Score the panels with the model and with its start model."""
         excluded: Counter[str] = Counter()
         facts = {split: complete(rows.get(split, []), split, excluded) for split in self.splits}
-        items = known_items(softened(model, self.temperature), facts, self.forms, self.seed, excluded)
+        if self.temperature != 1:
+            if WEIGHTS not in model.can:
+                raise NothingToScoreError(f"{model.reference}: --temperature needs a model whose weights are here")
+            model = model.softened(self.temperature)
+        items = known_items(model, facts, self.forms, self.seed, excluded)
         guessed = _guessed(items)
         of_fact = {identity(row)["id"]: row for of_split in facts.values() for row in of_split}
         for item in items:

@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.measures import scores
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, Model
 from temporalwiki.eval_harness.references import choices_of
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.retrieval import reading
@@ -45,9 +45,9 @@ class MultipleChoice(Task):
     columns: ClassVar[tuple[str, ...]] = (*COLUMNS, "previous_objects")
     query: ClassVar[tuple[str, ...]] = COLUMNS[:2]
     splits: ClassVar[tuple[str, ...]] = ("changed",)
-    served: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({LIKELIHOODS})
 
-    def run(self, model: CachedModel, rows: Rows) -> Outcome:
+    def run(self, model: Model, rows: Rows) -> Outcome:
         """Score each choice of every changed fact that has a wrong one."""
         excluded: Counter[str] = Counter()
         asked: list[tuple[Row, int, list[str]]] = []

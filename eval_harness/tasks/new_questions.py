@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from temporalwiki.base.options import option
-from temporalwiki.eval_harness.cached_model import CachedModel
-from temporalwiki.eval_harness.interface_model import MEASURES as asked_measures
-from temporalwiki.eval_harness.interface_model import InterfaceModel
+from temporalwiki.eval_harness.models.interface import MEASURES as asked_measures
+from temporalwiki.eval_harness.models.model import REPLIES, WEIGHTS, Model
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.eval_harness.tasks.lama import ask, in_question, light_tuned, outcome, read, without_unused
@@ -33,7 +32,7 @@ class NewQuestions(Task):
     configs: ClassVar[tuple[str, ...]] = ("newquestions",)
     columns: ClassVar[tuple[str, ...]] = ("question",)
     query: ClassVar[tuple[str, ...]] = columns
-    asks: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({REPLIES, WEIGHTS})
     least: ClassVar[Mapping[str, int]] = {"light_tuning": 0}
 
     max_new_tokens: int = option(20, "longest answer")
@@ -44,10 +43,10 @@ class NewQuestions(Task):
         """Return the options; ``light_tuning`` only if it is used."""
         return without_unused(super().recorded_options())
 
-    def run(self, model: CachedModel, rows: Rows) -> Outcome:
+    def run(self, model: Model, rows: Rows) -> Outcome:
         """Ask the questions and score the answers."""
         excluded: Counter[str] = Counter()
         questions = list(read(model, rows, in_question(model), excluded))
-        measures = asked_measures if isinstance(model, InterfaceModel) else ("exact_match", "f1")
+        measures = asked_measures if REPLIES in model.can else ("exact_match", "f1")
         with light_tuned(model, questions, self.light_tuning, 8, excluded) as (tuned, left):
             return outcome(ask(tuned, left, self.max_new_tokens, self.beams, excluded), measures, excluded)

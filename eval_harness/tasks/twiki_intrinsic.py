@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import option
 from temporalwiki.builders.ckl.salient_spans import Span
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import UNSCORED
 from temporalwiki.eval_harness.measures import scores
+from temporalwiki.eval_harness.models.cache import ScoreCache
+from temporalwiki.eval_harness.models.model import Model
 from temporalwiki.eval_harness.proper_nouns import ProperNouns, overlap
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scores, Text, context_length
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.methods.packing import Encoder, Tokenizer, article, batches
@@ -57,7 +57,7 @@ class TwikiIntrinsic(Task):
         """Return the options; the tagger is recorded by name and a hash of its files, not by its path."""
         return {**asdict(self), "tagger": f"{Path(self.tagger).name}, {self._nouns.key}"}
 
-    def run(self, model: CachedModel, rows: Rows) -> Outcome:
+    def run(self, model: Model, rows: Rows) -> Outcome:
         """Score the windows. Raises UsageError for an encoder-decoder model or a context shorter than a window."""
         if model.encoder_decoder:
             raise UsageError("twiki_intrinsic measures the perplexity of running text; name a decoder-only model")
@@ -91,7 +91,7 @@ class TwikiIntrinsic(Task):
         except InputError as error:
             raise InputError(f"--tagger {error}") from None
 
-    def _proper_nouns(self, model: CachedModel, texts: Sequence[str], what: str) -> list[list[Span]]:
+    def _proper_nouns(self, model: Model, texts: Sequence[str], what: str) -> list[list[Span]]:
         """Return the spans of proper nouns in each text. Processes share the work; the cache serves all models."""
         cache = ScoreCache(model.cache_folder, self._nouns.key, {"twiki_intrinsic": self.version})
         distinct = list(dict.fromkeys(texts))

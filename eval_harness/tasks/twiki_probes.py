@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 from temporalwiki.base.options import option
-from temporalwiki.eval_harness.cached_model import CachedModel
-from temporalwiki.eval_harness.completions_model import CompletionsModel
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
-from temporalwiki.eval_harness.interface_model import MEASURES as asked_measures
-from temporalwiki.eval_harness.interface_model import InterfaceModel, question_about, read_replies
-from temporalwiki.eval_harness.logged_model import LoggedModel
 from temporalwiki.eval_harness.measures import STRICT, scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
+from temporalwiki.eval_harness.models.interface import MEASURES as asked_measures
+from temporalwiki.eval_harness.models.interface import question_about, read_replies
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, LOGGED, REPLIES, WEIGHTS, Model
 from temporalwiki.eval_harness.references import right_answers
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.retrieval import reading
@@ -48,8 +46,7 @@ class TwikiProbes(Task):
     columns: ClassVar[tuple[str, ...]] = COLUMNS
     query: ClassVar[tuple[str, ...]] = COLUMNS[:2]
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
-    asks: ClassVar[bool] = True
-    served: ClassVar[bool] = True
+    needs: ClassVar[frozenset[str]] = frozenset({LIKELIHOODS, LOGGED, REPLIES})
 
     answers: bool = option(True, "generate answers for EM and F1")
     light_tuning: bool = option(True, "also score the model after light-tuning, if there are facts for it")
@@ -65,19 +62,19 @@ class TwikiProbes(Task):
         """Return the config with the facts for light-tuning."""
         return {_FACTS: config.replace("probes-", "lighttuning-", 1)} if self.light_tuning else {}
 
-    def run(self, model: CachedModel | CompletionsModel | InterfaceModel | LoggedModel, rows: Rows) -> Outcome:
+    def run(self, model: Model, rows: Rows) -> Outcome:
         """Score the probes zero-shot, then with a light-tuned copy of the model."""
         excluded: Counter[str] = Counter()
         probes = {split: complete(rows.get(split, []), split, excluded) for split in self.splits}
-        if isinstance(model, InterfaceModel):
+        if REPLIES in model.can:
             items = self._ask(model, probes)
-        elif isinstance(model, LoggedModel):
-            items = model.items(probes, excluded)
+        elif LOGGED in model.can:
+            items = model.logged(probes, excluded)
         else:
             items = self._measure(model, probes, "", excluded)
-        if self.light_tuning and isinstance(model, CachedModel | CompletionsModel):
+        if self.light_tuning and LIKELIHOODS in model.can:
             facts = _unprobed(rows, probes, excluded)
-            if facts and isinstance(model, CachedModel) and not model.encoder_decoder:
+            if facts and WEIGHTS in model.can and not model.encoder_decoder:
                 with model.light_tuned(facts) as tuned:
                     items += self._measure(tuned, probes, f"{_STAGE}/", excluded)
             else:
@@ -91,10 +88,10 @@ class TwikiProbes(Task):
             for test, groups in ((stage, by_split), (f"{STRICT}{stage}", strict)):
                 tests |= {test + split: [of_split] for split, of_split in groups.items()}
                 tests[f"{test}average"] = list(groups.values())
-        measures = asked_measures if isinstance(model, InterfaceModel) else _MEASURES
+        measures = asked_measures if REPLIES in model.can else _MEASURES
         return Outcome(scores(tests, measures), items, excluded)
 
-    def _ask(self, model: InterfaceModel, probes: Mapping[str, Sequence[Row]]) -> list[Item]:
+    def _ask(self, model: Model, probes: Mapping[str, Sequence[Row]]) -> list[Item]:
         items: list[Item] = []
         for split, rows in probes.items():
             questions = [question_about(row, self.as_of) for row in rows]
@@ -105,13 +102,13 @@ class TwikiProbes(Task):
 
     def _measure(
         self,
-        model: CachedModel | CompletionsModel,
+        model: Model,
         probes: Mapping[str, Sequence[Row]],
         stage: str,
         excluded: Counter[str],
     ) -> list[Item]:
         items: list[Item] = []
-        first = reading(cast(CachedModel, model))  # on a server, rows have no passages
+        first = reading(model)  # on a server, rows have no passages
         for split, rows in probes.items():
             test = stage + split
             prompts = [prompt_of(row) for row in rows]

@@ -70,7 +70,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def evaluate(run: Run, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(there)
-    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: tmp_path / "scores")
+    monkeypatch.setattr("temporalwiki.eval_harness.models.cache.cache_folder", lambda: tmp_path / "scores")
 
     def evaluated(*words: Any) -> tuple[int, str, str]:
         given = ("--model", "taught", "--data", "data", "--output", tmp_path / "results")

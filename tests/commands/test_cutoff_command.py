@@ -44,7 +44,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tiny_models.save("gpt2", tmp_path / "gpt2")
     (tmp_path / "file").write_text("x")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: tmp_path / "scores")
+    monkeypatch.setattr("temporalwiki.eval_harness.models.cache.cache_folder", lambda: tmp_path / "scores")
     return tmp_path
 
 
@@ -86,7 +86,7 @@ def test_a_panel_is_written_down(run: Run, there: Path) -> None:
 
 def test_a_model_of_a_provider_is_asked(run: Run, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "temporalwiki.eval_harness.interface_model.InterfaceModel._model", client(lambda _: "Anna Weber")
+        "temporalwiki.eval_harness.models.interface.InterfaceModel._model", client(lambda _: "Anna Weber")
     )
     status, out, err = run("cutoff", "mockllm/model", "--data", "data")
     assert status == 0
@@ -98,7 +98,7 @@ def test_a_model_of_a_provider_is_asked(run: Run, there: Path, monkeypatch: pyte
 def test_a_model_on_a_server_gives_likelihoods(run: Run, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = "vllm-completions/ORG/model"
     monkeypatch.setattr(
-        "temporalwiki.eval_harness.completions_model.CompletionsModel._opened",
+        "temporalwiki.eval_harness.models.completions.CompletionsModel._opened",
         lambda *_, **__: Completions().opened(name),
     )
     status, out, err = run("cutoff", name, "--data", "data")

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from temporalwiki.eval_harness import runner
-from temporalwiki.eval_harness.score_cache import ScoreCache
+from temporalwiki.eval_harness.models.cache import ScoreCache
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 
 import tiny_models
@@ -63,7 +63,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def evaluate(run: Run, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command in the folder ``there`` and returns its status and what it said on stdout and stderr."""
     monkeypatch.chdir(there)
-    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: tmp_path / "scores")
+    monkeypatch.setattr("temporalwiki.eval_harness.models.cache.cache_folder", lambda: tmp_path / "scores")
     return partial(run, "evaluate")
 
 

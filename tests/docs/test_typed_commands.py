@@ -61,8 +61,8 @@ NOT_RUN = {
     "temporalwiki monthly --wiki enwiki --repo ORG/temporalwiki --status": "calls the generated months too old; "
     "test_status.py runs it",
     "git clone": "needs the network; the clone that the docs find here is of an invented repository",
-    "temporalwiki evaluate --model openai/": "needs a key and the network; test_interface_model.py asks a mock",
-    "temporalwiki evaluate --model vllm-completions/": "needs a server; test_completions_model.py has an imitation",
+    "temporalwiki evaluate --model openai/": "needs a key and the network; test_interface.py asks a mock",
+    "temporalwiki evaluate --model vllm-completions/": "needs a server; test_completions.py has an imitation",
     "temporalwiki evaluate --model results.lm_eval/": LOGS,
     "temporalwiki evaluate --model logs/": LOGS,
     "temporalwiki ckl updatedlama --news": "needs a model that writes questions; test_ckl_command.py has an imitation",

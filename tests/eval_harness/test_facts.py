@@ -9,8 +9,8 @@ import pytest
 from plain_transformers import fact, load
 from transformers import AutoTokenizer
 
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import FactScore, identity, prompt_of, score_facts
+from temporalwiki.eval_harness.models.local import CachedModel
 
 import tiny_models
 

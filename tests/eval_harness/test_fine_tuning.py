@@ -15,8 +15,8 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokeni
 from temporalwiki.base import progress
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import fine_tuning
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.fine_tuning import fine_tuned
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.methods import checkpoint, find_method
 from temporalwiki.methods.method import Phase
 from temporalwiki.methods.options import TrainOptions

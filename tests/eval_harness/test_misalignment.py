@@ -12,8 +12,8 @@ import pytest
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.configs import SCHEMAS
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.misalignment import matrix, table, transfer
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.statistics import Estimate, Transfer

@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.commands import main
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.rows import rows as board_rows
 from temporalwiki.eval_harness.leaderboard.selection import Board
+from temporalwiki.eval_harness.models.local import CachedModel
+from temporalwiki.eval_harness.models.stored import StoredScores
 from temporalwiki.eval_harness.results import Result, read_results, table
 from temporalwiki.eval_harness.retrieval import PASSAGES, Retriever, cut, reading, words
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
-from temporalwiki.eval_harness.stored_scores import StoredScores
 from temporalwiki.eval_harness.tasks.lama import Lama
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
 from temporalwiki.eval_harness.tasks.new_questions import NewQuestions
@@ -336,7 +336,7 @@ def test_a_start_model_with_passages_is_not_the_start_model(tmp_path: Path) -> N
 def test_the_command(
     there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: tmp_path / "scores")
+    monkeypatch.setattr("temporalwiki.eval_harness.models.cache.cache_folder", lambda: tmp_path / "scores")
     words = ["evaluate", "--model", there / "gpt2", "--data", there / "data", "--output", tmp_path / "results"]
     words += ["--tasks", "twiki_probes", "--no-answers", "--no-light-tuning", "--top-k", 1]
     assert main([str(word) for word in (*words, "--retrieve", "diffset-1011")]) == 0

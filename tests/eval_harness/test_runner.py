@@ -23,11 +23,11 @@ from temporalwiki.builders.manifests import checked, read_manifests
 from temporalwiki.builders.published import record_published
 from temporalwiki.commands import main
 from temporalwiki.eval_harness import runner
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.measures import scores
+from temporalwiki.eval_harness.models.cache import ScoreCache
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.results import Outcome, Result, read_results
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
-from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.eval_harness.tasks.deleted import Deleted
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
@@ -290,7 +290,7 @@ import torch
 torch.set_num_threads(1)
 from temporalwiki.commands import main
 from temporalwiki.eval_harness import scoring
-from temporalwiki.eval_harness.score_cache import ScoreCache
+from temporalwiki.eval_harness.models.cache import ScoreCache
 
 scoring._BATCH = 64
 asked = []
@@ -343,7 +343,7 @@ def test_another_process_with_another_hash_seed_killed_in_the_middle(
     assert killed == signal.SIGKILL
     batches: list[int] = []
     count_kept(monkeypatch, "add_scores", batches)
-    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: tmp_path / "scores")
+    monkeypatch.setattr("temporalwiki.eval_harness.models.cache.cache_folder", lambda: tmp_path / "scores")
     assert main(words(models["gpt2"], month, tmp_path / "here")) == 0
     assert content(tmp_path / "there") == content(tmp_path / "here")
     assert asked == batches[2:]

@@ -9,9 +9,10 @@ import torch
 from safetensors.torch import load_file
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness import cached_model, generation, text_model
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness import generation, text_model
 from temporalwiki.eval_harness.generation import Writer
+from temporalwiki.eval_harness.models import local
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.text_model import WritingModel, open_model
 
 import tiny_models
@@ -75,7 +76,7 @@ def test_a_large_model_on_a_gpu_is_in_bf16(
     folder = tiny_models.save("llama", tmp_path / "llama")
     parameters = sum(tensor.numel() for tensor in load_file(folder / "model.safetensors").values())
     monkeypatch.setattr(text_model, "default_precision", lambda: "bf16")
-    monkeypatch.setattr(cached_model, "_memory", lambda _: parameters * bytes_a_parameter)
+    monkeypatch.setattr(local, "_memory", lambda _: parameters * bytes_a_parameter)
     monkeypatch.setattr(text_model, "cache_folder", lambda: tmp_path / "scores")
     model = open_model(str(folder))
     model.answers(["Who?"], "test", 2)

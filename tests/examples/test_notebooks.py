@@ -28,7 +28,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def shown(name: str, there: Path, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     monkeypatch.chdir(there)
-    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: there / "scores")
+    monkeypatch.setattr("temporalwiki.eval_harness.models.cache.cache_folder", lambda: there / "scores")
     mpl.use("Agg")
     return run(FOLDER / f"{name}.ipynb")
 

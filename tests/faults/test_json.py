@@ -17,12 +17,12 @@ from temporalwiki.builders.after_cutoff import read_after
 from temporalwiki.builders.dataset_folder import check_place
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.eval_harness import inspection
-from temporalwiki.eval_harness.cached_model import training
 from temporalwiki.eval_harness.leaderboard.cutoffs import read_cutoffs
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import write_page
 from temporalwiki.eval_harness.leaderboard.rows import rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.tables import write_tables
+from temporalwiki.eval_harness.models.local import training
 from temporalwiki.eval_harness.results import Outcome, read_result, read_results, write_result
 from temporalwiki.model_cards.folder_card import folder_card
 from temporalwiki.model_cards.space import space_card

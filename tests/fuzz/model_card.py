@@ -14,7 +14,7 @@ from huggingface_hub import ModelCard
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.markdown import one_line
-from temporalwiki.eval_harness.cached_model import training
+from temporalwiki.eval_harness.models.local import training
 from temporalwiki.eval_harness.results import Result, read_result
 from temporalwiki.model_cards.eval_results import HubDataset
 from temporalwiki.model_cards.model import Base, Card, model_card

@@ -22,7 +22,7 @@ from transformers import AutoTokenizer
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.eval_harness.cached_model import revision
+from temporalwiki.eval_harness.models.local import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
 from temporalwiki.methods.checkpoint import load_model
 from temporalwiki.methods.lora import LoRA

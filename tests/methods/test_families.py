@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import unread

@@ -13,10 +13,10 @@ import pytest
 from temporalwiki.base.errors import UsageError
 from temporalwiki.builders.configs import SCHEMAS, TEST_DATA
 from temporalwiki.commands import main
-from temporalwiki.eval_harness.cached_model import training
 from temporalwiki.eval_harness.experiment import read_experiment
 from temporalwiki.eval_harness.experiment.cells import plan_cells
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet, rows
+from temporalwiki.eval_harness.models.local import training
 from temporalwiki.eval_harness.results import read_results
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods import METHODS, checkpoint, find_method

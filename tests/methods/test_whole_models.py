@@ -15,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.commands import main
-from temporalwiki.eval_harness.cached_model import revision
+from temporalwiki.eval_harness.models.local import revision
 from temporalwiki.methods import checkpoint, find_method, modular
 from temporalwiki.methods.method import Phase
 

@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.manifests import read_manifests
-from temporalwiki.eval_harness.cached_model import revision
+from temporalwiki.eval_harness.models.local import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
 from temporalwiki.methods.lora import LoRA
 from temporalwiki.push_scripts.dataset import publish_dataset

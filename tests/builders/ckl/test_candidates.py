@@ -18,7 +18,7 @@ from temporalwiki.builders.ckl.label_studio import Candidate
 from temporalwiki.builders.ckl.question_generation import Passage
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import OpenModel
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models

@@ -20,7 +20,7 @@ from temporalwiki.builders.ckl.decisions import configs_from_decisions
 from temporalwiki.builders.ckl.judge import judge
 from temporalwiki.builders.ckl.label_studio import Candidate, Decision, is_complete, read_decisions
 from temporalwiki.eval_harness import text_model
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.text_model import open_model
 
 import tiny_models

@@ -12,7 +12,7 @@ import pytest
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import adapters
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.tasks.deleted import Deleted
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
 from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes

@@ -12,10 +12,10 @@ import pytest
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import adapters
-from temporalwiki.eval_harness.logged_model import LoggedModel
+from temporalwiki.eval_harness.models.logged import LoggedModel
+from temporalwiki.eval_harness.models.stored import open_scores
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
-from temporalwiki.eval_harness.stored_scores import open_scores
 from temporalwiki.eval_harness.tasks import find_task
 
 import tiny_models

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 import torch
 
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.leaderboard.headline import MEASURES, leaders, months
 from temporalwiki.eval_harness.leaderboard.rows import Row, rows
 from temporalwiki.eval_harness.leaderboard.tables import TABLES
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.results import read_results
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.tasks import find_task

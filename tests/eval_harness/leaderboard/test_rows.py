@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.leaderboard import write_leaderboard
 from temporalwiki.eval_harness.leaderboard.page.scores import scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_items, read_parquet, read_score, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.selection import Board
 from temporalwiki.eval_harness.measures import composition
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.statistics import estimate

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from temporalwiki.eval_harness import stored_scores
+from temporalwiki.eval_harness import facts as module
 from temporalwiki.eval_harness.facts import FactScore, identity
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.tasks import deleted
@@ -33,9 +33,10 @@ def run(
     def score_facts(model: Any, pairs: list[tuple[str, str]], *_: Any) -> list[FactScore | None]:
         return [model.scored[label] for _, label in pairs]
 
-    monkeypatch.setattr(stored_scores, "score_facts", score_facts)
+    monkeypatch.setattr(module, "score_facts", score_facts)
     monkeypatch.setattr(deleted, "known_items", lambda *_: in_panels)
-    return Deleted().run(SimpleNamespace(scored=scored, reference="model", start=in_panels or None), rows)  # type: ignore[arg-type]
+    model = SimpleNamespace(scored=scored, reference="model", start=in_panels or None, can={"likelihoods"})
+    return Deleted().run(model, rows)  # type: ignore[arg-type]
 
 
 ROWS = {

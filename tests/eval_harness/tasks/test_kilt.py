@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from transformers import PreTrainedConfig
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.models.local import CachedModel
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, WEIGHTS, Model
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.task import check_columns
@@ -34,8 +35,10 @@ tokenizer = cache(tiny_models.tokenizer)
 
 
 @dataclass
-class Canned:
+class Canned(Model):
     """A model with given answers that records its prompts and training examples."""
+
+    can = frozenset({LIKELIHOODS, WEIGHTS})
 
     kind: str = "llama"
     said: Mapping[str, str | None] = field(default_factory=dict)

@@ -16,8 +16,9 @@ from plain_transformers import continuation, load, nlls
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.metrics.knowledge_match import knowledge_match
+from temporalwiki.eval_harness.models.local import CachedModel
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, WEIGHTS, Model
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.scoring import Scores, Text
@@ -30,8 +31,10 @@ BLANK = "<extra_id_0>"
 
 
 @dataclass
-class Canned:
+class Canned(Model):
     """A model with given answers and scores; other candidates have an NLL of 100."""
+
+    can = frozenset({LIKELIHOODS, WEIGHTS})
 
     said: dict[str, str | None] = field(default_factory=dict)
     nll: dict[str, list[float] | None] = field(default_factory=dict)  # NLL of a candidate, per token

@@ -17,12 +17,12 @@ import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.eval_harness import panel_items
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.facts import FactScore
 from temporalwiki.eval_harness.panel_items import known_items, wording
 from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
-from temporalwiki.eval_harness.stored_scores import StoredScores, open_scores
+from temporalwiki.eval_harness.models.stored import StoredScores, open_scores
 from temporalwiki.eval_harness.tasks import find_task
 from temporalwiki.eval_harness.tasks.learned_and_forgotten import LearnedAndForgotten
 
@@ -274,6 +274,7 @@ def test_relations_that_can_be_guessed_by_spelling_are_named_and_not_strict(worl
 class Lookup:
     """A model that knows a share of the facts by construction; all its other likelihoods are noise."""
 
+    can = frozenset({"likelihoods"})
     encoder_decoder = False
     reference = "lookup"
     start = None
@@ -302,7 +303,6 @@ def test_planted_truth(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
     ]
     model = Lookup(share, rows)
     monkeypatch.setattr(panel_items, "score_facts", lambda model, pairs, *_: model.score(pairs))
-    monkeypatch.setattr(panel_items, "CachedModel", Lookup)
     monkeypatch.setattr(panel_items, "reading", lambda _: lambda *_: "")
     items = known_items(model, {"changed": rows, "unchanged": []}, ("name",), 0, Counter())  # type: ignore[arg-type]
     known = [item["known"] for item in items if item["form"] == "name"]

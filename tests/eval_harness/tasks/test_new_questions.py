@@ -14,7 +14,8 @@ from plain_transformers import continuation, load
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.models.local import CachedModel
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, WEIGHTS, Model
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.tasks import lama
@@ -36,8 +37,10 @@ QUESTIONS = {  # a question, and the prompt made from it
 
 
 @dataclass
-class Canned:
+class Canned(Model):
     """A model that always gives one answer, and none to questions with "long" in them."""
+
+    can = frozenset({LIKELIHOODS, WEIGHTS})
 
     said: str = ""
     encoder_decoder: bool = False

@@ -19,7 +19,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.configs import SCHEMAS
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.proper_nouns import ProperNouns
 from temporalwiki.eval_harness.results import Outcome, Result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate

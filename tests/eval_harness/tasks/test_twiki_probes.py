@@ -15,9 +15,9 @@ from plain_transformers import fact, load
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.commands import main
-from temporalwiki.eval_harness.cached_model import CachedModel
 from temporalwiki.eval_harness.facts import UNSCORED
 from temporalwiki.eval_harness.measures import composition
+from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.statistics import Estimate
 from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes

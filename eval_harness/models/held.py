@@ -18,7 +18,8 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.eval_harness.cached_model import CachedModel
+from temporalwiki.eval_harness.models.local import CachedModel
+from temporalwiki.eval_harness.models.model import Model
 from temporalwiki.eval_harness.scoring import PRECISIONS
 from temporalwiki.methods import checkpoint
 
@@ -31,8 +32,9 @@ class HeldModel(CachedModel):
     def __init__(self, held: checkpoint.Checkpoint, name: str, cache_folder: Path, precision: str) -> None:
         super().__init__(f"{checkpoint.MEMORY}{name}", cache_folder, precision)
         self._held = held
+        self.borrowed = (held.model,)
 
-    @property
+    @cached_property
     def name(self) -> str:
         """Its name in result files."""
         return self.reference.removeprefix(checkpoint.MEMORY)
@@ -60,9 +62,7 @@ class HeldModel(CachedModel):
         """Return a copy of model and tokenizer that training may change."""
         return copy.deepcopy(self._held)
 
-    def training(self) -> dict[str, Any]:
-        """Return how it was trained: nothing is known."""
-        return {"method": None, "trained_on": [], "base": None}
+    training = Model.training  # nothing is known
 
 
 def held_model(model: Any, tokenizer: Any, cache_folder: Path, precision: str, name: str | None = None) -> HeldModel:

@@ -16,14 +16,14 @@ from an_interface import client
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.after_cutoff import After
-from temporalwiki.eval_harness import provider_model
-from temporalwiki.eval_harness.cached_model import CachedModel
-from temporalwiki.eval_harness.interface_model import InterfaceModel, question_about
 from temporalwiki.eval_harness.leaderboard.rows import rows as leaderboard_rows
-from temporalwiki.eval_harness.provider_model import is_interface
+from temporalwiki.eval_harness.models import provider
+from temporalwiki.eval_harness.models.interface import InterfaceModel, question_about
+from temporalwiki.eval_harness.models.local import CachedModel
+from temporalwiki.eval_harness.models.provider import is_interface
+from temporalwiki.eval_harness.models.stored import StoredScores, open_scores
 from temporalwiki.eval_harness.results import table
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
-from temporalwiki.eval_harness.stored_scores import StoredScores, open_scores
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 
 import a_ckl_config
@@ -208,7 +208,7 @@ def test_new_questions_can_be_asked(data: Path, tmp_path: Path) -> None:
     assert result.manifest.scores["test/new"].value == result.manifest.scores["test/exact_match"].value == 100
 
 
-@pytest.mark.parametrize("task", [name for name in TASKS if not find_task(name).asks])
+@pytest.mark.parametrize("task", [name for name in TASKS if "replies" not in find_task(name).needs])
 def test_tasks_of_likelihoods_are_refused_before_anything_is_asked(task: str, data: Path, tmp_path: Path) -> None:
     def fail(prompt: str) -> str:
         raise AssertionError(prompt)
@@ -225,7 +225,7 @@ def test_a_start_model_is_refused(data: Path, tmp_path: Path) -> None:
 def test_what_was_answered_is_kept_and_the_run_goes_on(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider_model, "_AT_ONCE", 1)
+    monkeypatch.setattr(provider, "_AT_ONCE", 1)
     monkeypatch.setenv("SERVICE_API_KEY", KEY)
     asked: list[str] = []
 

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
-from accelerate import PartialState
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.cached_model import CachedModel
-from temporalwiki.eval_harness.completions_model import CompletionsModel
-from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of, score_facts
-from temporalwiki.eval_harness.interface_model import PRECISION, InterfaceModel
-from temporalwiki.eval_harness.logged_model import LoggedModel, is_log
-from temporalwiki.eval_harness.provider_model import COMPLETIONS, check_provider, is_interface
+from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of
+from temporalwiki.eval_harness.models.completions import CompletionsModel
+from temporalwiki.eval_harness.models.interface import PRECISION, InterfaceModel
+from temporalwiki.eval_harness.models.local import CachedModel
+from temporalwiki.eval_harness.models.logged import LoggedModel, is_log
+from temporalwiki.eval_harness.models.model import STORED, Model
+from temporalwiki.eval_harness.models.provider import COMPLETIONS, check_provider, is_interface
 from temporalwiki.eval_harness.results import Result, read_result, result_files
-from temporalwiki.eval_harness.retrieval import reading
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
 from temporalwiki.eval_harness.tasks import find_task
 from temporalwiki.methods.checkpoint import ADAPTER
 from temporalwiki.methods.expansion import SPEC
-from temporalwiki.methods.processes import processes
-
-Item = dict[str, Any]
 
 _TASKS = ("twiki_probes", "learned_and_forgotten", "deleted")  # they store the likelihoods of facts
 _OF_MODELS = ("config.json", ADAPTER, SPEC)  # a model's folder has one of these files
@@ -56,10 +51,11 @@ class _InPanel(msgspec.Struct):
     object_tokens: Annotated[int, msgspec.Meta(ge=1)]
 
 
-class StoredScores:
+class StoredScores(Model):
     """A model that is known by its results: it has scores for their facts, and for no other text."""
 
-    start: Scored | None = None  # the model that it started from
+    can = frozenset({STORED})
+    refusal = "{tasks}: {reference} holds results; this task needs the model itself"
 
     def __init__(self, path: Path) -> None:
         """Read a result file, or all results in a folder. Raises InputError unless they are of one model."""
@@ -79,20 +75,12 @@ class StoredScores:
         if self.precision == PRECISION:
             raise InputError(f"{path}: holds results of {self.name}, which gives no likelihoods")
 
-    @cached_property
-    def state(self) -> PartialState:
-        """The processes that share the work."""
-        return processes()
-
-    def check(self) -> None:
-        """Do nothing: the results have been read."""
-
     def training(self) -> dict[str, Any]:
-        """Return how the model was trained, from its results; see ``cached_model.training``."""
+        """Return how the model was trained, from its results; see ``local.training``."""
         known = self._results[0].data["model"]
         return {name: value for name, value in known.items() if name not in ("name", "revision", "precision")}
 
-    def facts(self, rows: Sequence[Row], split: str) -> list[FactScore | None]:
+    def stored(self, rows: Sequence[Row], split: str) -> list[FactScore | None]:
         """Return the scores of the facts of a split, or None for facts that the model could not score.
 
         Raises NothingToScoreError if all results are of other versions of their tasks, or if they lack some of the
@@ -172,10 +160,7 @@ def _items_of(result: Result) -> list[Item]:
         ) from None
 
 
-Scored = CachedModel | StoredScores | InterfaceModel | CompletionsModel | LoggedModel
-
-
-def open_scores(reference: str, cache: Path, precision: str) -> Scored:
+def open_scores(reference: str, cache: Path, precision: str) -> Model:
     """Return a model, or the stored scores if ``reference`` is a result file or a folder of results.
 
     The name of a provider's model gives a model behind an interface, and a log of another harness a ``LoggedModel``.
@@ -195,36 +180,3 @@ def open_scores(reference: str, cache: Path, precision: str) -> Scored:
     except (OSError, ValueError):  # the name of a model may not be a path
         pass
     return CachedModel(reference, cache, precision)
-
-
-def softened(model: Any, temperature: float) -> Any:
-    """Return a model with its logits divided by ``temperature``; raise NothingToScoreError if it has none."""
-    if temperature == 1:
-        return model
-    if not isinstance(model, CachedModel):
-        raise NothingToScoreError(f"{model.reference}: --temperature needs a model whose weights are here")
-    return model.softened(temperature)
-
-
-def scored_facts(model: Scored, facts: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Item]:
-    """Return an item for each fact (by split); ``excluded`` counts facts that cannot be scored."""
-    items: list[Item] = []
-    for split, rows in facts.items():
-        passages = reading(cast(CachedModel, model))  # for other models, rows have no passages
-        scores = _scores(model, rows, split, "facts", [passages(row, prompt_of(row)) for row in rows])
-        for row, score in zip(rows, scores, strict=True):
-            if score is None:
-                excluded[f"{split}: {UNSCORED}"] += 1
-            else:
-                items.append({**identity(row), "split": split, **score._asdict()})
-    return items
-
-
-def _scores(
-    model: Scored, rows: Sequence[Row], split: str, what: str, before: Sequence[str] = ()
-) -> list[FactScore | None]:
-    if isinstance(model, StoredScores | LoggedModel):
-        return model.facts(rows, split)
-    if isinstance(model, InterfaceModel):  # ``evaluate`` has refused it
-        raise NothingToScoreError(f"{model.reference}: gives no likelihoods")
-    return score_facts(model, [(prompt_of(row), row["object"]) for row in rows], f"{split}: {what}", before)

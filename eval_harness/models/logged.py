@@ -6,12 +6,10 @@ import math
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import msgspec
-from accelerate import PartialState
 
 from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import digest
@@ -19,11 +17,11 @@ from temporalwiki.base.json_files import fingerprint, read_json
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.facts import FactScore, identity, prompt_of
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
+from temporalwiki.eval_harness.models.model import LOGGED, Model
 from temporalwiki.eval_harness.references import right_answers
 from temporalwiki.eval_harness.scoring import PRECISIONS
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
 from temporalwiki.methods import needs
-from temporalwiki.methods.processes import processes
 
 UNKNOWN = "unknown"  # the precision in results, if a log does not tell it
 _MOST_BYTES = 2 << 30  # the largest log, unpacked
@@ -61,11 +59,11 @@ class _Run(msgspec.Struct):
     config: _Config = _Config()
 
 
-class LoggedModel:
+class LoggedModel(Model):
     """A model that is known by a log: it has answers and likelihoods for the probes in it, and for no other text."""
 
-    tasks: ClassVar[tuple[str, ...]] = ("twiki_probes",)  # these can read a log
-    start: Any = None  # the model that it started from
+    can = frozenset({LOGGED})
+    refusal = "{tasks}: {reference} is a log, which {able} can read"
 
     def __init__(self, path: Path) -> None:
         """Read a log. Raises InputError if it is damaged, too large, or holds none of our tasks."""
@@ -85,19 +83,7 @@ class LoggedModel:
             tasks = ", ".join((_ANSWERS, _PROBES, _OBJECTS))
             raise InputError(f"{path}: no samples of our tasks ({tasks}; inspect-ai: temporalwiki/{_PROBES})")
 
-    @cached_property
-    def state(self) -> PartialState:
-        """The processes that share the work."""
-        return processes()
-
-    def check(self) -> None:
-        """Do nothing: the log has been read."""
-
-    def training(self) -> dict[str, Any]:
-        """Return how it was trained: nothing is known."""
-        return {"method": None, "trained_on": [], "base": None}
-
-    def items(self, probes: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Item]:
+    def logged(self, probes: Mapping[str, Sequence[Row]], excluded: Counter[str]) -> list[Item]:
         """Return an item for each probe in the log, as ``twiki_probes`` does; ``excluded`` counts the other probes.
 
         Raises NothingToScoreError if the log lacks all of them.
@@ -123,7 +109,7 @@ class LoggedModel:
             raise NothingToScoreError(f"{self.reference}: none of these probes is in it; was it made with other data?")
         return found
 
-    def facts(self, rows: Sequence[Row], split: str) -> list[FactScore | None]:
+    def stored(self, rows: Sequence[Row], split: str) -> list[FactScore | None]:
         """Return the scores of the facts of a split, or None for facts that are not in the log.
 
         Raises NothingToScoreError if the log has no likelihoods of objects for any of them.

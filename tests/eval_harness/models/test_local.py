@@ -19,9 +19,10 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.eval_harness import cached_model, scoring
-from temporalwiki.eval_harness.cached_model import CachedModel, revision, training
+from temporalwiki.eval_harness import scoring
 from temporalwiki.eval_harness.generation import Generator
+from temporalwiki.eval_harness.models import local
+from temporalwiki.eval_harness.models.local import CachedModel, revision, training
 from temporalwiki.eval_harness.scoring import Scorer, Text
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.k_adapter import KAdapter, attach
@@ -229,7 +230,7 @@ def test_a_large_model_is_read_in_bf16(
     precision, bytes_a_parameter, expected = PLACES[case]
     whole = CachedModel(str(models["llama"]), tmp_path / "a")
     parameters = sum(tensor.numel() for tensor in whole.loaded.model.parameters())
-    monkeypatch.setattr(cached_model, "_memory", lambda _: int(parameters * bytes_a_parameter))
+    monkeypatch.setattr(local, "_memory", lambda _: int(parameters * bytes_a_parameter))
     given: list[dict[str, Any]] = []
 
     def loads(*what: Any, **options: Any) -> checkpoint.Checkpoint:
@@ -249,7 +250,7 @@ def test_a_large_model_is_read_in_bf16(
 def test_a_model_of_several_gpus_needs_one_process(
     models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cached_model, "_memory", lambda _: 1000)
+    monkeypatch.setattr(local, "_memory", lambda _: 1000)
     model = CachedModel(str(models["llama"]), tmp_path, "bf16")
     model.__dict__["state"] = SimpleNamespace(num_processes=2, device=torch.device("cpu"))
     with pytest.raises(UsageError, match="parameters do not fit one GPU; start the command without accelerate launch"):

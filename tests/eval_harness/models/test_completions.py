@@ -17,13 +17,13 @@ import msgspec
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.eval_harness import completions_model, provider_model
-from temporalwiki.eval_harness.completions_model import CompletionsModel, Reply, read_scores
 from temporalwiki.eval_harness.dated_changes import Change, evidence
-from temporalwiki.eval_harness.provider_model import NoLikelihoodsError
+from temporalwiki.eval_harness.models import completions, provider
+from temporalwiki.eval_harness.models.completions import CompletionsModel, Reply, read_scores
+from temporalwiki.eval_harness.models.provider import NoLikelihoodsError
+from temporalwiki.eval_harness.models.stored import open_scores
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.scoring import Text
-from temporalwiki.eval_harness.stored_scores import open_scores
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 
 import tiny_models
@@ -246,7 +246,7 @@ def test_a_text_whose_tokens_are_not_shown_is_left_out(tmp_path: Path, capsys: p
 def test_what_was_scored_is_kept_and_the_run_goes_on(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(provider_model, "_AT_ONCE", 1)
+    monkeypatch.setattr(provider, "_AT_ONCE", 1)
 
     def dying(number: int, given: dict[str, Any]) -> dict[str, Any]:
         if number == 4:  # two of the trial, one fact
@@ -321,7 +321,7 @@ def test_a_token_across_the_beginning_of_an_object_is_refused(data: Path, tmp_pa
         evaluate(wanted(data, tmp_path, "deleted"), model(Completions(spoil=joined), tmp_path))
 
 
-@pytest.mark.parametrize("task", [name for name in TASKS if not find_task(name).served])
+@pytest.mark.parametrize("task", [name for name in TASKS if "likelihoods" not in find_task(name).needs])
 def test_tasks_that_need_weights_are_refused_before_anything_is_asked(task: str, data: Path, tmp_path: Path) -> None:
     server = Completions()
     with pytest.raises(UsageError, match=f"^{task} needs a model whose weights are here; {NAME} can do "):
@@ -413,7 +413,7 @@ HARMFUL: dict[str, tuple[dict[str, str], Callable[[], Iterator[bytes]], str]] = 
 def test_a_reply_is_bounded(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     headers, parts, why = HARMFUL[case]
     if parts is drops:
-        monkeypatch.setattr(completions_model, "DEADLINE", 0.25)
+        monkeypatch.setattr(completions, "DEADLINE", 0.25)
     monkeypatch.setenv("LOCAL_API_KEY", KEY)
     with endpoint(headers, parts) as url:
         monkeypatch.setenv("LOCAL_BASE_URL", url)

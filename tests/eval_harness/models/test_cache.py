@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness import score_cache as module
-from temporalwiki.eval_harness.score_cache import ScoreCache
+from temporalwiki.eval_harness.models import cache as module
+from temporalwiki.eval_harness.models.cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scores, Text
 
 POLICY = {"scoring": 1, "starts_with": "<s>", "precision": "fp32"}

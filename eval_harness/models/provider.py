@@ -14,16 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-from accelerate import PartialState
 
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
+from temporalwiki.eval_harness.models.model import Model
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.methods import needs
-from temporalwiki.methods.processes import processes
 
 # a provider that completes texts and gives likelihoods -> the provider that asks the same server questions
 COMPLETIONS = {"openai-api-completions": "openai-api", "vllm-completions": "vllm"}
@@ -75,7 +74,7 @@ def check_provider(reference: str) -> None:
 
 
 @dataclass
-class ProviderModel:
+class ProviderModel(Model):
     """A model that a provider of inspect-ai serves. It has the same name, revision and description as a CachedModel.
 
     Replies are cached as soon as they arrive, so that nothing is paid for twice.
@@ -83,20 +82,8 @@ class ProviderModel:
 
     reference: str  # PROVIDER/NAME
     cache_folder: Path
-    start: Any = None  # the model that it started from
+    start: Model | None = None  # the model that it started from
     costs: Counter[str] = field(default_factory=Counter)  # "requests", "input_tokens", "output_tokens" of this run
-
-    encoder_decoder = False  # it reads texts as decoder-only models do
-
-    @property
-    def name(self) -> str:
-        """Its name in result files."""
-        return self.reference
-
-    @cached_property
-    def state(self) -> PartialState:
-        """The processes of this run."""
-        return processes()
 
     @cached_property
     def revision(self) -> str:
@@ -108,10 +95,6 @@ class ProviderModel:
         self.revision  # noqa: B018 - makes the client
         if self.state.num_processes > 1:
             raise UsageError(f"{self.reference}: is asked by one process; start the command without accelerate launch")
-
-    def training(self) -> dict[str, Any]:
-        """Return how it was trained: nothing is known."""
-        return {"method": None, "trained_on": [], "base": None}
 
     def _answers(
         self,

@@ -16,21 +16,19 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-from accelerate import PartialState
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import discard, only_one, read_small, whole_file
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.base.progress import Progress
 from temporalwiki.eval_harness.generation import Generator, Writer
-from temporalwiki.eval_harness.score_cache import ScoreCache
+from temporalwiki.eval_harness.models.cache import ScoreCache
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, WEIGHTS, Model
 from temporalwiki.eval_harness.scoring import PRECISIONS, Scorer, Scores, Text
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.light_tuning import LightTuning
 from temporalwiki.methods.manifest import Parameters, TrainingManifest, read_training
-from temporalwiki.methods.processes import processes
 
 _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, configuration, tokenizer
 _TRAINING = "training.json"
@@ -44,7 +42,7 @@ Answer = TypeVar("Answer", Scores, str)
 
 
 @dataclass
-class CachedModel:
+class CachedModel(Model):
     """A checkpoint that scores texts and answers prompts, and caches the results.
 
     ``score`` and ``generate`` load the checkpoint even if all results are cached. ``write`` loads it only if an answer
@@ -56,18 +54,10 @@ class CachedModel:
     reference: str  # folder, Hub id, .gguf file or package:NAME
     cache_folder: Path  # the folder of cached scores and answers
     precision: str = "fp32"  # of likelihoods; answers are generated in the precision of the weights
-    start: Any = None  # the model that the training started from, or its StoredScores
     temperature: float = 1.0  # divides the logits; see ``softened``
+    start: Model | None = None  # the model that the training started from, or its results
 
-    @property
-    def name(self) -> str:
-        """Its name in result files."""
-        return self.reference
-
-    @cached_property
-    def state(self) -> PartialState:
-        """The processes that share the work."""
-        return processes()
+    can = frozenset({WEIGHTS, LIKELIHOODS})
 
     @cached_property
     def revision(self) -> str:
@@ -135,6 +125,11 @@ class CachedModel:
     def encoder_decoder(self) -> bool:
         """Whether it is an encoder-decoder model such as T5."""
         return is_encoder_decoder(self.loaded.model)
+
+    @cached_property
+    def has_bos(self) -> bool:
+        """Whether it scores the first token of a text."""
+        return self.encoder_decoder or self.loaded.tokenizer.bos_token_id is not None
 
     def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
         """Return each text's scores, or None for a text that cannot be scored; see ``Scorer.score``.
@@ -233,10 +228,6 @@ class CachedModel:
     @cached_property
     def _scorer(self) -> Scorer:
         return Scorer(self.loaded.model, self.loaded.tokenizer, self.precision, self.temperature)
-
-    def progress(self, what: str, total: int, done: int, unit: str) -> Progress:
-        """Return a progress display that only the first process shows."""
-        return Progress(what, total, unit, done, shown=self.state.is_main_process)
 
 
 def _memory(device: torch.device) -> int | None:

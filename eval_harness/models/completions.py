@@ -21,7 +21,9 @@ from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.provider_model import (
+from temporalwiki.eval_harness.models.cache import ScoreCache
+from temporalwiki.eval_harness.models.model import LIKELIHOODS
+from temporalwiki.eval_harness.models.provider import (
     DEADLINE,
     MOST_TOKENS,
     RETRIES,
@@ -29,7 +31,6 @@ from temporalwiki.eval_harness.provider_model import (
     ProviderModel,
     ask_each,
 )
-from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.eval_harness.scoring import Scores, Text
 from temporalwiki.methods.packing import Ints
 
@@ -86,6 +87,9 @@ class CompletionsModel(ProviderModel):
     precision: str = SERVER
     _tried: bool = False
 
+    can = frozenset({LIKELIHOODS})
+    refusal = "{tasks} needs a model whose weights are here; {reference} can do {able}"
+
     def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
         """Return each text's scores, or None for a text that cannot be scored.
 
@@ -121,26 +125,36 @@ class CompletionsModel(ProviderModel):
             )
         return found
 
-    def generate(self, prompts: Sequence[str], what: str, max_new_tokens: int, beams: int = 1) -> list[str | None]:
-        """Return each prompt's answer, the first sentence that follows; None for a prompt longer than the context.
+    def generate(
+        self, prompts: Sequence[str], what: str, max_new_tokens: int, beams: int = 1, whole: bool = False
+    ) -> list[str | None]:
+        """Return each prompt's answer, the first sentence unless ``whole``; None for a prompt that is too long.
 
         Raises UsageError for more than one beam, and InputError if the server fails; earlier answers are kept.
         """
         if beams != 1:
             raise UsageError(f"--beams {beams}: {self.reference} decodes greedily; leave it out")
-        policy = {"completions": _VERSION, "max_new_tokens": max_new_tokens}
+        policy = {"completions": _VERSION, "max_new_tokens": max_new_tokens} | ({"whole": True} if whole else {})
         cache = ScoreCache(self.cache_folder, self.revision, policy, local=False)
 
         async def ask(missing: Sequence[str], progress: Progress) -> None:
             async def one(prompt: str) -> None:
                 reply = await complete(prompt, max_new_tokens)
                 if reply is not None:
-                    cache.add_answers([(prompt, answer(reply.choices[0].text))])
+                    said = reply.choices[0].text
+                    cache.add_answers([(prompt, said if whole else answer(said))])
 
             async with self._server() as complete:
                 await ask_each(missing, one, progress)
 
         return self._answers(prompts, what, "prompt", cache.answers, ask, max_new_tokens)
+
+    def check_border(self, text: Text, scores: Scores, border: int) -> None:
+        """Raise NoLikelihoodsError if a token of the server has text on both sides of a border."""
+        try:
+            check_border(text.context + text.target, scores.offsets, border)
+        except ValueError as error:
+            raise NoLikelihoodsError(f"{self.reference}: {error}: {_shown(text)}") from None
 
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[_Complete]:

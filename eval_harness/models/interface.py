@@ -13,9 +13,10 @@ from temporalwiki.base.progress import Progress
 from temporalwiki.builders.ckl.templates import asking, fill, find_template, one_line
 from temporalwiki.eval_harness import replies
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
-from temporalwiki.eval_harness.provider_model import DEADLINE, RETRIES, ProviderModel, ask_each
+from temporalwiki.eval_harness.models.cache import ScoreCache
+from temporalwiki.eval_harness.models.model import REPLIES, Model
+from temporalwiki.eval_harness.models.provider import COMPLETIONS, DEADLINE, RETRIES, ProviderModel, ask_each
 from temporalwiki.eval_harness.references import choices_of, language_of, right_answers
-from temporalwiki.eval_harness.score_cache import ScoreCache
 from temporalwiki.methods import needs
 
 PRECISION = "api"  # the precision in results, because a provider does not tell its own
@@ -38,8 +39,18 @@ Row = Mapping[str, Any]
 class InterfaceModel(ProviderModel):
     """A model that answers questions."""
 
-    judge: InterfaceModel | None = None  # reads the replies as well; its agreement with the rules is reported
+    judge: Model | None = None  # reads the replies as well; its agreement with the rules is reported
     precision: str = PRECISION
+
+    can = frozenset({REPLIES})
+    refusal = "{reference} gives no likelihoods, which {tasks} needs; it can do {able}{hint}"
+
+    @property
+    def hint(self) -> str:
+        """The name under which the same server gives likelihoods, if it does."""
+        provider, _, name = self.reference.partition("/")
+        twin = next((completions for completions, asked in COMPLETIONS.items() if asked == provider), None)
+        return f"; if its server completes texts, name it {twin}/{name}" if twin else ""
 
     def check(self) -> None:
         """Raise UsageError or InputError if it or its judge cannot be asked: no package, no key, no such provider."""
@@ -88,7 +99,7 @@ def question_about(row: Row, as_of: str = "") -> str:
     return fill(words.dated, {"[date]": one_line(as_of), "[question]": question}) if as_of else question
 
 
-def read_replies(model: InterfaceModel, questions: Sequence[str], rows: Sequence[Row], what: str) -> list[Item]:
+def read_replies(model: Model, questions: Sequence[str], rows: Sequence[Row], what: str) -> list[Item]:
     """Ask the questions, and return the reply to each, its answer, EM and F1, and its outcome by the rules.
 
     If the model has a judge, "judge" is the outcome by the judge, and "judge_agreement" whether it is the same.
