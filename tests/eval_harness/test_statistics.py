@@ -499,6 +499,14 @@ def test_ranks_of_three_models_by_hand() -> None:
     assert ranks([items], higher_is_better=False) == [Ranks(2, 2), Ranks(3, 3), Ranks(1, 1)]
 
 
+@pytest.mark.parametrize(("apart", "told"), [(0.17, False), (0.22, True)], ids=["p 0.09", "p 0.03"])
+def test_pairs_are_tested_step_by_step(apart: float, told: bool) -> None:
+    """Holm compares the largest of three p-values with 5 %; Bonferroni would compare each with a third of that."""
+    sign = np.tile([1.0, -1.0], 50)
+    found = ranks([side_by_side(0 * sign, apart + sign, 10 + sign)], higher_is_better=True)
+    assert found == ([Ranks(3, 3), Ranks(2, 2), Ranks(1, 1)] if told else [Ranks(2, 3), Ranks(2, 3), Ranks(1, 1)])
+
+
 def test_who_is_not_told_apart_from_others_has_their_ranks_too() -> None:
     """The middle model differs from neither of the others: 40 clusters, noise of 2, differences of 0.5 and 1."""
     generator = np.random.default_rng(21)
