@@ -37,6 +37,7 @@ class _LeftOut(NamedTuple):
     unscored: int
 
 
+Item = dict[str, Any]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
