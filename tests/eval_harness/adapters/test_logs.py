@@ -167,7 +167,7 @@ def test_numbers_of_a_sample(tmp_path: Path) -> None:
     """Whole -5 nats, prompt -2: the object has 3 nats."""
     sample = SAMPLE | {"resps": [[["-5.0", "False"]], [["-2.0", "True"]]]}
     (tmp_path / "samples_twiki_objects_changed_2026.jsonl").write_text(json.dumps(sample) + "\n")
-    (found,) = LoggedModel(tmp_path).facts([{"subject": "A", "relation": "b", "object": "C"}], "changed")
+    (found,) = LoggedModel(tmp_path).stored([{"subject": "A", "relation": "b", "object": "C"}], "changed")
     assert found is not None
     assert found._asdict() == {"nll": 5, "tokens": 3, "object_nll": 3, "object_tokens": 1, "bytes": len("A b C")}
 
@@ -217,5 +217,5 @@ def test_the_newest_samples_count(tmp_path: Path) -> None:
         sample = SAMPLE | {"resps": [[said]]}
         (tmp_path / f"samples_twiki_answers_changed_{day}.jsonl").write_text(json.dumps(sample) + "\n")
     row = {"subject": "A", "relation": "b", "object": "new"}
-    (item,) = LoggedModel(tmp_path).items({"changed": [row]}, Counter())
+    (item,) = LoggedModel(tmp_path).logged({"changed": [row]}, Counter())
     assert item["exact_match"] == 1
