@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from temporalwiki.builders.configs import DELETED
 from temporalwiki.eval_harness.facts import COLUMNS, complete, identity, scored_facts
 from temporalwiki.eval_harness.measures import scores
-from temporalwiki.eval_harness.panel_items import known_items
 from temporalwiki.eval_harness.models.model import LIKELIHOODS, STORED, Model
+from temporalwiki.eval_harness.panel_items import known_items
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Rows, Task
 
