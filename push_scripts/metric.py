@@ -30,7 +30,7 @@ def publish_metric(path: Path, repo_id: str, *, tag: str | None = None, dry_run:
 
 
 def metric_revision(folder: Path, repo_id: str, tag: str | None = None) -> Revision:
-    """Return the Space's files: the folder's modules and requirements, and a card made from its module.
+    """Return the Space's files: the folder's modules and requirements, and its card.
 
     The folder's code runs, as in ``evaluate.load``. Raises UsageError if the repository is not named like the module,
     or if ``evaluate`` would take the tag for one of its versions. Raises InputError if a file is missing or the module
@@ -48,8 +48,6 @@ def metric_revision(folder: Path, repo_id: str, tag: str | None = None) -> Revis
     if tag and _VERSION.match(tag):
         raise UsageError(f"the tag {tag}: evaluate takes it for one of its versions; choose another, such as 2021.12")
     card = metric_card(folder, repo_id)
-    if not (folder / "app.py").is_file():
-        raise InputError(f"{folder}: no app.py, which the Space runs")
     # definition.py may be a link to a module outside the folder, so the content is sent
     modules = [file for file in sorted(folder.glob("*.py")) if file.is_file() and not file.name.startswith(".")]
     for file in (*modules, folder / "requirements.txt"):

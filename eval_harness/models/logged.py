@@ -15,7 +15,7 @@ from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import digest
 from temporalwiki.base.json_files import fingerprint, read_json
 from temporalwiki.eval_harness.answers import answer
-from temporalwiki.eval_harness.facts import FactScore, identity, prompt_of
+from temporalwiki.eval_harness.facts import identity, prompt_of
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.models.model import LOGGED, Model
 from temporalwiki.eval_harness.references import right_answers
@@ -107,22 +107,6 @@ class LoggedModel(Model):
                 found.append(item)
         if not found:
             raise NothingToScoreError(f"{self.reference}: none of these probes is in it; was it made with other data?")
-        return found
-
-    def stored(self, rows: Sequence[Row], split: str) -> list[FactScore | None]:
-        """Return the scores of the facts of a split, or None for facts that are not in the log.
-
-        Raises NothingToScoreError if the log has no likelihoods of objects for any of them.
-        """
-        found: list[FactScore | None] = []
-        for row in rows:
-            figures = self._likelihoods.get((split, prompt_of(row), row["object"]), {})
-            found.append(FactScore(**figures) if set(FactScore._fields) <= figures.keys() else None)  # type: ignore[arg-type]
-        if rows and not any(found):
-            raise NothingToScoreError(
-                f"{self.reference}: no likelihoods of these objects; run lm_eval's task {_OBJECTS} on this data, "
-                "with a tokenizer that it can load"
-            )
         return found
 
     def _read_samples(self, folder: Path, files: Mapping[str, Path]) -> None:

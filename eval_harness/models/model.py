@@ -24,7 +24,7 @@ LIKELIHOODS = "likelihoods"  # it scores and continues any text: ``score``, ``ge
 WEIGHTS = "weights"  # its weights are here: ``loaded``, ``tokenizer``, ``copied``, ``light_tuned``
 REPLIES = "replies"  # it replies to questions: ``ask``
 STORED = "stored"  # it has scores of the facts of earlier results: ``stored``
-LOGGED = "logged"  # it has answers and likelihoods for the probes of a log: ``logged``, ``stored``
+LOGGED = "logged"  # it has answers and likelihoods for the probes of a log: ``logged``
 
 
 class Model:

@@ -1,4 +1,4 @@
-"""The card of a metric's Space is made from its module."""
+"""The card of a metric's Space is the README.md of its folder, with the name of the Space."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.model_cards.metric import GRADIO, metric_card
+from temporalwiki.model_cards.metric import metric_card
 
 ROOT = Path(__file__).resolve().parents[2]
 METRICS = ROOT / "eval_harness" / "metrics"
@@ -18,117 +18,35 @@ import datasets
 import evaluate
 
 
-class Size(evaluate.{kind}):
-    {doc!r}
-
+class Size(evaluate.Metric):
     def _info(self):
-        return evaluate.{kind}Info(
-            description={description!r},
-            citation={citation!r},
-            inputs_description={usage!r},
-            features=datasets.Features({{"predictions": datasets.Value("string")}}),
-            homepage="https://example.org/size",
-            reference_urls=["https://example.org/paper"],
-        )
+        features = datasets.Features({"predictions": datasets.Value("string")})
+        return evaluate.MetricInfo(description="", citation="", inputs_description="", features=features)
 
     def _compute(self, predictions):
-        return {{"size": sum(map(len, predictions))}}
+        return {"size": sum(map(len, predictions))}
 """
-PLAIN = {
-    "kind": "Metric",
-    "doc": "Size: how long texts are.\n\nMore of it.",
-    "description": "\nHow many letters.\n",
-    "citation": "",
-    "usage": "## Inputs\n\nTexts.",
-}
+SETTINGS = {"sdk": "gradio", "app_file": "app.py", "short_description": "How long texts are"}
 
 
-def write(folder: Path, module: str | None = None, **changes: str) -> Path:
-    """Write the folder of a metric that differs in some texts, or has another module."""
+def write(folder: Path, module: str = MODULE, readme: str | None = None, **settings: Any) -> Path:
+    """Write the folder of a metric."""
     folder = folder / "size"
     folder.mkdir()
-    (folder / "size.py").write_text(MODULE.format(**PLAIN | changes) if module is None else module, "utf-8")
-    (folder / "requirements.txt").write_text("# for all\nevaluate>=0.4.6\n\n  x; python_version < '4'\n")
+    card = f'---\n{yaml.safe_dump(SETTINGS | settings)}---\n\nevaluate.load("eval_harness/metrics/size")\n'
+    files = {"size.py": module, "README.md": readme or card, "requirements.txt": "evaluate\n", "app.py": ""}
+    for name, text in files.items():
+        (folder / name).write_text(text, "utf-8")
     return folder
 
 
-def header(card: str) -> dict[str, Any]:
-    settings: dict[str, Any] = yaml.safe_load(card.split("\n---\n")[0])
-    return settings
-
-
 @pytest.mark.parametrize("name", ["fuar", "knowledge_match", "knowledge_perplexity"])
-def test_the_stored_cards_are_those_of_their_modules(name: str) -> None:
-    stored = (METRICS / name / "README.md").read_bytes()
-    assert stored == metric_card(METRICS / name).encode(), "write metric_card(folder) into README.md"
-
-
-def test_what_it_says(tmp_path: Path) -> None:
-    folder = write(tmp_path, citation="@misc{size}\n")
-    settings, body = metric_card(folder, "ORG/size").split("\n---\n\n")
-    assert yaml.safe_load(settings.removeprefix("---\n")) == {
-        "title": "Size",
-        "sdk": "gradio",
-        "sdk_version": GRADIO,
-        "python_version": "3.11",
-        "app_file": "app.py",
-        "pinned": False,
-        "short_description": "How long texts are",
-        "tags": ["evaluate", "metric", "temporalwiki"],
-    }
-    assert (
-        body
-        == """\
-# Size
-
-How many letters.
-
-## Use
-
-    pip install 'evaluate>=0.4.6' 'x; python_version < '"'"'4'"'"''
-
-```python
->>> import evaluate
->>> size = evaluate.load("ORG/size")
-```
-
-## Inputs
-
-Texts.
-
-## Features
-
-| column | as `datasets` stores it |
-|---|---|
-| `predictions` | `Value('string')` |
-
-## Citation
-
-```bibtex
-@misc{size}
-```
-
-## References
-
-- <https://example.org/size>
-- <https://example.org/paper>
-"""
-    )
-
-
-def test_the_kind_of_module_is_a_tag(tmp_path: Path) -> None:
-    card = metric_card(write(tmp_path, kind="Measurement", doc=f"Size: {'x' * 60}."))
-    assert header(card)["tags"][1] == "measurement"
-    assert len(header(card)["short_description"]) == 60
-    assert "## Citation" not in card
-
-
-@pytest.mark.parametrize("title", ["yes", "- x", "a # b", "'\"{[", "</script>", "😀 名", "---", "=cmd()", "1.0"])
-def test_the_title_is_data(tmp_path: Path, title: str) -> None:
-    settings = header(metric_card(write(tmp_path, doc=f"{title}: {title * 2}")))
-    assert settings["title"] == title
-    assert settings["short_description"].lower() == title.lower() * 2
-    assert settings["sdk"] == "gradio"
+def test_the_card_is_the_readme_with_the_name_of_the_space(name: str) -> None:
+    stored = (METRICS / name / "README.md").read_text("utf-8")
+    card = metric_card(METRICS / name, f"ORG/{name}")
+    assert card == stored.replace(f"eval_harness/metrics/{name}", f"ORG/{name}") != stored
+    settings = yaml.safe_load(card.split("---\n")[1])
+    assert f"gradio=={settings['sdk_version']}" in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -143,28 +61,27 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         r"size\.py: evaluate cannot load it: FileNotFoundError.*definition\.py",
     ),
     "a module that stops": ({"module": "import evaluate\nraise KeyError('x')\n"}, "cannot load it: KeyError"),
-    "no docstring": ({"doc": ""}, "must begin with TITLE: SHORT DESCRIPTION"),
-    "no title": ({"doc": ": how long"}, "must begin with TITLE: SHORT DESCRIPTION"),
-    "nothing short": ({"doc": "Size"}, "must begin with TITLE: SHORT DESCRIPTION"),
-    "61 letters": ({"doc": f"Size: {'x' * 61}."}, "at most 60 characters"),
-    "no description": ({"description": "\n"}, "lacks the description"),
-    "no usage": ({"usage": ""}, "lacks the description or inputs_description"),
+    "61 letters": ({"short_description": "x" * 61}, "a short_description of at most 60 characters"),
+    "another kind of Space": ({"sdk": "static"}, r"README\.md: it must begin with the settings of a Space: sdk"),
+    "no settings": ({"readme": "# Size\n"}, "it must begin with the settings of a Space"),
+    "damaged settings": ({"readme": "---\n: [\n---\n"}, "it must begin with the settings of a Space"),
 }
 
 
 @pytest.mark.parametrize(("changes", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_makes_no_card_is_refused(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        metric_card(write(tmp_path, **changes))
+        metric_card(write(tmp_path, **changes), "ORG/size")
 
 
-@pytest.mark.parametrize("missing", ["size.py", "requirements.txt"])
+def test_the_longest_description(tmp_path: Path) -> None:
+    card = metric_card(write(tmp_path, short_description="x" * 60), "ORG/size")
+    assert card.endswith('\nevaluate.load("ORG/size")\n')
+
+
+@pytest.mark.parametrize("missing", ["size.py", "requirements.txt", "README.md", "app.py"])
 def test_a_file_that_is_missing(tmp_path: Path, missing: str) -> None:
     folder = write(tmp_path)
     (folder / missing).unlink()
     with pytest.raises(InputError, match=missing.replace(".", r"\.")):
-        metric_card(folder)
-
-
-def test_the_version_of_gradio_is_the_one_that_the_tests_use() -> None:
-    assert f"gradio=={GRADIO}" in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+        metric_card(folder, "ORG/size")

@@ -102,7 +102,7 @@ def test_the_space_holds_the_folders_files_and_no_links(hub: LoopbackHub, tmp_pa
     (folder / "definition.py").unlink()
     shutil.copy(METRICS / "fuar.py", tmp_path / "elsewhere.py")
     (folder / "definition.py").symlink_to("../elsewhere.py")
-    for name in (".env", ".hidden.py", "notes.txt", "README.md"):  # the card is made again, with the name of the Space
+    for name in (".env", ".hidden.py", "notes.txt"):
         (folder / name).write_text("not for everyone")
     (folder / "__pycache__").mkdir()
     (folder / "__pycache__" / "fuar.py").write_text("")

@@ -14,8 +14,6 @@ EXAMPLES = {
     "no gain": [["pretraining", 24, 18, 2, 2, 2, 1]],
 }
 TEXT = """\
-# FUAR: forgotten / (updated + acquired)
-
 FUAR is the number of points that a language model loses on old knowledge for each point that it gains by training on a
 new corpus; lower is better (Jang et al., ICLR 2022, equation 1). Each row is an earlier corpus. **before** (the
 `references`) is a score of the model right after that corpus, **after** (the `predictions`) a score of the newest
@@ -49,21 +47,25 @@ def _cell(value: Any) -> Any:
         return value
 
 
-with gr.Blocks(title="FUAR", analytics_enabled=False) as demo:
-    gr.Markdown(TEXT)
-    scores = gr.Dataframe(
+demo = gr.Interface(
+    score,
+    gr.Dataframe(
         EXAMPLES["one earlier corpus"],
         headers=COLUMNS,
-        datatype=["str", "number", "number", "number", "number", "number", "number"],
+        datatype=["str", *["number"] * 6],
         type="array",
         label="scores",
         interactive=True,
-    )
-    button = gr.Button("Compute", variant="primary")
-    with gr.Row():
-        results = [gr.Textbox(label="FUAR"), *(gr.Number(label=name) for name in ("forgotten", "updated", "acquired"))]
-    gr.Examples([[table] for table in EXAMPLES.values()], inputs=[scores], example_labels=list(EXAMPLES))
-    button.click(score, scores, results, api_name="score")
+    ),
+    [gr.Textbox(label="FUAR"), *(gr.Number(label=name) for name in ("forgotten", "updated", "acquired"))],
+    examples=[[table] for table in EXAMPLES.values()],
+    example_labels=list(EXAMPLES),
+    title="FUAR: forgotten / (updated + acquired)",
+    description=TEXT,
+    api_name="score",
+    flagging_mode="never",
+    analytics_enabled=False,
+)
 
 if __name__ == "__main__":
     demo.launch()

@@ -18,8 +18,6 @@ EXAMPLES = {
     "other scripts": [["„Straße“", "straße"], ["東京。", "東京"], ["東京都", "東京"]],
 }
 TEXT = """\
-# Knowledge match: exact match, F1 and P@k of short answers
-
 Each row is a question, with the answer of a model and the right answer. ` | ` separates the answers of a ranking, best
 first, and alternative right answers. Answers are compared after SQuAD's normalisation: in lower case, without
 punctuation, the articles a, an and the, extra white space, and T5's `<extra_id_0>`.
@@ -47,23 +45,21 @@ def _question(answer: str, wanted: list[str]) -> list[Any]:
     return [MODULE.normalize(answer), result["exact_match"] / 100, round(result["f1"] / 100, 4)]
 
 
-with gr.Blocks(title="Knowledge match", analytics_enabled=False) as demo:
-    gr.Markdown(TEXT)
-    answers = gr.Dataframe(
-        EXAMPLES["answers"],
-        headers=COLUMNS,
-        type="array",
-        label="answers",
-        interactive=True,
-    )
-    button = gr.Button("Compute", variant="primary")
-    with gr.Row():
-        results = [
-            gr.Dataframe(headers=["measure", "percent"], label="all questions"),
-            gr.Dataframe(headers=["first answer as compared", "exact match", "F1"], label="each question"),
-        ]
-    gr.Examples([[table] for table in EXAMPLES.values()], inputs=[answers], example_labels=list(EXAMPLES))
-    button.click(score, answers, results, api_name="score")
+demo = gr.Interface(
+    score,
+    gr.Dataframe(EXAMPLES["answers"], headers=COLUMNS, type="array", label="answers", interactive=True),
+    [
+        gr.Dataframe(headers=["measure", "percent"], label="all questions"),
+        gr.Dataframe(headers=["first answer as compared", "exact match", "F1"], label="each question"),
+    ],
+    examples=[[table] for table in EXAMPLES.values()],
+    example_labels=list(EXAMPLES),
+    title="Knowledge match: exact match, F1 and P@k of short answers",
+    description=TEXT,
+    api_name="score",
+    flagging_mode="never",
+    analytics_enabled=False,
+)
 
 if __name__ == "__main__":
     demo.launch()

@@ -11,8 +11,6 @@ from huggingface_hub.utils import HFValidationError, validate_repo_id
 # in memory, because `evaluate` leaves a file behind for every failed request
 METRIC = evaluate.load(str(Path(__file__).with_name("knowledge_perplexity.py")), keep_in_memory=True)
 TEXT = """\
-# Perplexity of probes
-
 How surprised a language model is by facts, one per line: "SUBJECT RELATION OBJECT". The perplexity of all lines is
 exp(total NLL / total predicted tokens), after the BOS of the model's tokenizer, if any; lower is better. Footnote 6 of
 TemporalWiki (Jang et al., EMNLP 2022) describes the mean over the lines.
@@ -50,15 +48,22 @@ def _on_the_hub(model: str) -> bool:
     return not Path(model).exists()
 
 
-with gr.Blocks(title="Perplexity of probes", analytics_enabled=False) as demo:
-    gr.Markdown(TEXT)
-    name = gr.Textbox("openai-community/gpt2", label="model", info="a decoder-only model's id on the Hub")
-    lines = gr.Textbox(PROBES, label="probes", info="one per line", lines=6)
-    button = gr.Button("Compute", variant="primary")
-    with gr.Row():
-        sums = [gr.Number(label=label) for label in ("perplexity", "mean over lines", "bits per byte", "tokens")]
-    table = gr.Dataframe(headers=["probe", "perplexity"], datatype=["str", "number"], label="each line")
-    button.click(score, [name, lines], [*sums, table], api_name="score")
+demo = gr.Interface(
+    score,
+    [
+        gr.Textbox("openai-community/gpt2", label="model", info="a decoder-only model's id on the Hub"),
+        gr.Textbox(PROBES, label="probes", info="one per line", lines=6),
+    ],
+    [
+        *(gr.Number(label=label) for label in ("perplexity", "mean over lines", "bits per byte", "tokens")),
+        gr.Dataframe(headers=["probe", "perplexity"], datatype=["str", "number"], label="each line"),
+    ],
+    title="Perplexity of probes",
+    description=TEXT,
+    api_name="score",
+    flagging_mode="never",
+    analytics_enabled=False,
+)
 
 if __name__ == "__main__":
     demo.launch()

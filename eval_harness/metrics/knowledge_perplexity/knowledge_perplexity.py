@@ -1,7 +1,4 @@
-"""Perplexity of probes as an `evaluate` module, which scores texts as `temporalwiki evaluate` does.
-
-The texts in this file become the card.
-"""
+"""Perplexity of probes as an `evaluate` module, which scores texts as `temporalwiki evaluate` does."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -15,89 +12,16 @@ import temporalwiki.eval_harness.metrics.knowledge_perplexity as definition
 import temporalwiki.eval_harness.scoring as scoring
 import temporalwiki.methods.checkpoint as checkpoint
 
-_CITATION = """\
-@inproceedings{jang2022temporalwiki,
-  title={TemporalWiki: A Lifelong Benchmark for Training and Evaluating Ever-Evolving Language Models},
-  author={Jang, Joel and Ye, Seonghyeon and Lee, Changho and Yang, Sohee and Shin, Joongbo and Han, Janghoon and
-          Kim, Gyeonghun and Seo, Minjoon},
-  booktitle={Proceedings of the 2022 Conference on Empirical Methods in Natural Language Processing},
-  year={2022}
-}
-"""
-_DESCRIPTION = """\
-How surprised a language model is by facts such as "Algeria shares border with Mauritania". *TemporalWiki* (Jang et
-al., EMNLP 2022, section 4.2) measures with it what a model knows. Lower is better. The numbers do not depend on batch
-size, padding side or the order of the texts.
-"""
-_USAGE = """\
-## Inputs
-
-- `predictions`: the texts, a list of strings, such as the probe "SUBJECT RELATION OBJECT";
-- `model`: a folder, a Hub id, a `.gguf` file, `package:NAME` (a GGUF file in a Python package), the folder of a peft
-  adapter, or a loaded model of transformers;
-- `tokenizer`: the tokenizer of a loaded model;
-- `objects`: the object at the end of each prediction, to score only the objects. An encoder-decoder model (T5) needs
-  them: it reads the rest of the prediction and `<extra_id_0>`, and scores the object after `<extra_id_0>`. A
-  decoder-only model always reads the whole prediction;
-- `precision`: `fp32` (default) or `bf16`;
-- `batch_size`: chosen automatically by default;
-- `device`: by default the GPU if there is one. A loaded model stays on its device.
-
-If the tokenizer has a BOS token, it is put in front of the text, so that the first token is predicted as well. Nothing
-else is added to the text. Special tokens within a text are read as plain text.
-
-## Outputs
-
-| key | |
-|---|---|
-| `perplexity` | exp(total NLL / total predicted tokens) |
-| `perplexity_instance_mean` | the mean over texts of exp(mean NLL of the text): the paper's footnote 6 |
-| `bits_per_byte` | total NLL in bits / UTF-8 bytes of the texts, or of the objects if only these are scored |
-| `perplexities` | exp(mean NLL) of each text |
-| `n_tokens` | number of predicted tokens |
-
-The metric raises a `ValueError` with a one-line message for anything but a list of strings, an empty list, a text that
-is longer than the model's context or has no token to predict, a prediction that does not end with a space and its
-object, a model or tokenizer that cannot be loaded, and likelihoods that are not finite. It cuts no text, and no number
-is NaN.
-
-## Examples
-
-```python
->>> probes = ["Algeria shares border with Mauritania", "Algeria shares border with Iceland"]
->>> result = knowledge_perplexity.compute(predictions=probes, model="openai-community/gpt2")
->>> list(result)
-['perplexity', 'perplexity_instance_mean', 'bits_per_byte', 'perplexities', 'n_tokens']
-```
-
-T5 scores the object:
-
-```python
->>> result = knowledge_perplexity.compute(
-...     predictions=probes, objects=["Mauritania", "Iceland"], model="google-t5/t5-small"
-... )
->>> len(result["perplexities"])
-2
-```
-
-## Limits
-
-Perplexities of models with different tokenizers cannot be compared. Use `bits_per_byte`, if both tokenizers have a
-BOS: without BOS, the bits of the first token are missing but its bytes count, so the number is too low. The authors'
-code takes exp of the mean of *batch* losses over padded texts, which depends on batch size and padding. These numbers
-do not, except for the rounding of fp32 or bf16.
-"""
-
 
 class KnowledgePerplexity(evaluate.Metric):
     """Perplexity of probes: how surprised a language model is by facts."""
 
     def _info(self) -> evaluate.MetricInfo:
         return evaluate.MetricInfo(
-            description=_DESCRIPTION,
-            citation=_CITATION,
+            description="How surprised a language model is by facts; lower is better. See README.md.",
+            citation="",
             license="apache-2.0",
-            inputs_description=_USAGE,
+            inputs_description="Texts, and a model: a folder, a Hub id, a .gguf file, package:NAME, or a loaded model.",
             features=datasets.Features({"predictions": datasets.Value("string")}),
             reference_urls=["https://arxiv.org/abs/2204.14211"],
         )

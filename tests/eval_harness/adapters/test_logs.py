@@ -18,17 +18,14 @@ from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.tasks import find_task
 
-import tiny_models
 from .conftest import EXACT_MATCH, F1, PROBES, write_probes
 
 TASKS = ["twiki_probes", "twiki_objects", "twiki_answers"]
 
 
-def score(model: Path, task: str, month: Path, out: Path, start: Path | None = None, **options: Any) -> Result:
+def score(model: Path, task: str, month: Path, out: Path, **options: Any) -> Result:
     """Score a model or a log as the command does."""
-    wanted = Evaluation(
-        str(model), str(month), {task: find_task(task)(**options)}, (), out, None, start=str(start) if start else None
-    )
+    wanted = Evaluation(str(model), str(month), {task: find_task(task)(**options)}, (), out, None)
     (result,) = evaluate(wanted, open_scores(str(model), out / "cache", "fp32"))
     return result
 
@@ -73,24 +70,6 @@ def test_a_log_of_lm_eval_scores_as_its_model_does(month: Path, models: dict[str
     assert {"average/object_perplexity", "changed/exact_match"} <= values(logged).keys()
     assert (logged.manifest.model.name, logged.manifest.model.precision) == (models["gpt2"].name, "fp32")
     assert logged.manifest.model.revision != own.manifest.model.revision
-
-
-def test_two_logs_give_learned_and_forgotten(models: dict[str, Path], tmp_path: Path) -> None:
-    changed = [("Easton", "capital", "Norland", [], "")]
-    data = write_probes(tmp_path / "temporalwiki", unchanged=PROBES["unchanged"], changed=changed)
-    untrained = tmp_path / "untrained"
-    tokenizer = tiny_models.tokenizer("llama")
-    tiny_models.model("llama", len(tokenizer)).save_pretrained(untrained)
-    tokenizer.save_pretrained(untrained)
-    log, start = (
-        lm_eval_log(model, data, tmp_path / f"log of {model.name}") for model in (models["llama"], untrained)
-    )
-    with pytest.raises(InputError, match=r"name the model that .* started from"):
-        score(log, "learned_and_forgotten", data, tmp_path)
-    logged = values(score(log, "learned_and_forgotten", data, tmp_path, start))
-    assert abs(logged["all/forgotten"]) > 1  # the two models differ
-    own = values(score(models["llama"], "learned_and_forgotten", data, tmp_path, untrained))
-    assert logged == pytest.approx(own, abs=1e-3)
 
 
 def inspect_log(folder: Path, month: Path, said: list[str], form: str = "eval", **options: Any) -> Path:
@@ -147,10 +126,9 @@ def test_probes_that_a_log_lacks_are_counted(month: Path, tmp_path: Path) -> Non
 
 def test_other_tasks_need_the_model(month: Path, tmp_path: Path) -> None:
     log = inspect_log(tmp_path / "logs", month, ["Easton"] * 7)
-    with pytest.raises(InputError, match=r"multiple_choice: .* is a log, which twiki_probes and learned_and"):
-        score(log, "multiple_choice", month, tmp_path)
-    with pytest.raises(InputError, match="no likelihoods of these objects; run lm_eval's task twiki_objects"):
-        score(log, "learned_and_forgotten", month, tmp_path, log)
+    for task in ("multiple_choice", "learned_and_forgotten"):
+        with pytest.raises(InputError, match=rf"{task}: .* is a log, which twiki_probes can read"):
+            score(log, task, month, tmp_path)
 
 
 def test_a_log_of_other_probes(month: Path, tmp_path: Path) -> None:
@@ -167,9 +145,9 @@ def test_numbers_of_a_sample(tmp_path: Path) -> None:
     """Whole -5 nats, prompt -2: the object has 3 nats."""
     sample = SAMPLE | {"resps": [[["-5.0", "False"]], [["-2.0", "True"]]]}
     (tmp_path / "samples_twiki_objects_changed_2026.jsonl").write_text(json.dumps(sample) + "\n")
-    (found,) = LoggedModel(tmp_path).stored([{"subject": "A", "relation": "b", "object": "C"}], "changed")
-    assert found is not None
-    assert found._asdict() == {"nll": 5, "tokens": 3, "object_nll": 3, "object_tokens": 1, "bytes": len("A b C")}
+    (found,) = LoggedModel(tmp_path).logged({"changed": [{"subject": "A", "relation": "b", "object": "C"}]}, Counter())
+    expected = {"nll": 5, "tokens": 3, "object_nll": 3, "object_tokens": 1, "bytes": len("A b C")}
+    assert {name: found[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize(
