@@ -15,10 +15,9 @@ import re
 import sys
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,89 +100,56 @@ class Word(NamedTuple):
     space: bool  # whether white space follows
 
 
-_ID = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?|[0-9]+\.[1-9][0-9]*")
-_DAMAGE = (UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile)
-_TEXT_WORDS = 200  # words after which a text ends if the treebank does not mark paragraphs
+class Agreement(NamedTuple):
+    """The agreement of found proper nouns with a treebank, each from 0 to 1."""
+
+    precision: float
+    recall: float
+    f1: float
 
 
-def read_conllu(path: Path) -> Iterator[list[Word]]:
-    """Yield the paragraphs of a treebank in CoNLL-U, which may be gzipped.
+def read_conllu(path: Path) -> list[list[Word]]:
+    """Return the texts of a treebank in CoNLL-U, which may be gzipped: ten sentences each, with the tags of XPOS.
 
-    The tags are in the column XPOS. A token of several words becomes these words if they spell it ("don't" is
-    "do" and "n't"), else one word without a tag. Empty nodes are left out. Raises InputError, with the line, for a
-    file that is not CoNLL-U, and OSError.
+    Raises InputError for a file that is damaged or not CoNLL-U, and OSError.
     """
-    text: list[Word] = []
-    words: list[Word] = []  # of the current token
-    form, space = "", True  # of the current token
-    number = end = 0  # of the current word, and of the last word of the current token
-    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as file:
-        for at, line in enumerate(_undamaged(path, file), 1):
-            if not line or line.startswith("#"):
-                if number < end:
-                    raise InputError(f"{path}: line {at}: the sentence ends within the token {form!r}")
-                number = end = 0
-                if text and (line.startswith(("# newdoc", "# newpar")) or (not line and len(text) >= _TEXT_WORDS)):
-                    yield text
-                    text = []
-                continue
-            columns = line.split("\t")
-            found = _ID.fullmatch(columns[0])
-            if found is None or len(columns) != 10 or not columns[1]:
-                raise InputError(f"{path}: line {at}: not CoNLL-U: a number, a word and 8 more columns, between tabs")
-            if found[1] is None:  # an empty node
-                continue
-            first, last = int(found[1]), int(found[2] or found[1])
-            if first != number + 1 or (found[2] and not number == end < first < last):
-                raise InputError(f"{path}: line {at}: {columns[0]} cannot stand after word {number}")
-            if number == end:
-                form, space, end = columns[1], "SpaceAfter=No" not in columns[9].split("|"), last
-            if found[2]:
-                continue
-            number = first
-            words.append(Word(columns[1], "" if columns[4] == "_" else columns[4], space and number == end))
-            if number == end:
-                text += words if "".join(word.form for word in words) == form else [Word(form, "", space)]
-                words = []
-    if text:
-        yield text
-
-
-def _undamaged(path: Path, file: TextIO) -> Iterator[str]:
-    """Yield the lines of a file without line ends, then an empty line. Raises InputError for a damaged file."""
+    _, training = _spacy()
+    raw = path.read_bytes()
     try:
-        yield from (line.rstrip("\n") for line in file)
-    except _DAMAGE as error:
-        raise InputError(f"{path}: damaged, or not UTF-8 ({in_one_line(error)[:200]})") from None
-    yield ""
+        lines = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().splitlines()
+        content = "\n".join(line for line in lines if not line.startswith("#"))
+        docs = list(training.converters.conllu_to_docs(content, no_print=True))
+        return [[Word(word.text, word.tag_, bool(word.whitespace_)) for word in doc] for doc in docs]
+    except (UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile, ValueError, IndexError) as error:
+        raise InputError(f"{path}: damaged, or not CoNLL-U in UTF-8 ({in_one_line(error)[:100]})") from None
 
 
-def _plain(words: Sequence[Word]) -> tuple[str, list[Span]]:
-    """Return the original text, and the spans of its proper nouns."""
-    spans, at = [], 0
-    for word in words:
-        if word.tag in TAGS:
-            spans.append((at, at + len(word.form)))
-        at += len(word.form) + word.space
-    return "".join(word.form + " " * word.space for word in words), spans
+def agreement(nouns: ProperNouns, texts: Sequence[Sequence[Word]]) -> Agreement:
+    """Return how well ``nouns`` finds the proper nouns of a treebank in its text.
 
-
-# Training
+    A found proper noun is right if the treebank has one with exactly the same characters.
+    """
+    right = found = known = 0
+    plain = ["".join(form + " " * space for form, _, space in text) for text in texts]
+    for text, spans in zip(texts, nouns(plain), strict=True):
+        begins = accumulate((len(form) + space for form, _, space in text), initial=0)
+        words = zip(begins, text, strict=False)
+        gold = {(begin, begin + len(form)) for begin, (form, tag, _) in words if tag in TAGS}
+        right += len(gold.intersection(spans))
+        found += len(spans)
+        known += len(gold)
+    return Agreement(right / max(found, 1), right / max(known, 1), 2 * right / max(found + known, 1))
 
 
 def train_tagger(texts: Iterable[Sequence[Word]], out: Path, epochs: int = 3, seed: int = 0) -> None:
     """Train a small tagger for English and write it to the folder ``out``, for spacy.load and ProperNouns.
 
-    If one token of spaCy is several words of the treebank, the tagger learns from it only if the words have the same
-    tag. The function seeds the random numbers of Python, NumPy and torch; the same texts and seed give the same bytes.
-    Raises UsageError for less than one epoch, and InputError if no word is a proper noun or ``out`` exists.
+    The same texts and seed give the same bytes; the random numbers of Python, NumPy and torch are seeded. Raises
+    UsageError for less than one epoch, and InputError if no word is a proper noun or ``out`` exists.
     """
     if epochs < 1:
         raise UsageError(f"--epochs {epochs}: must be at least 1")
-    try:
-        spacy, training = importlib.import_module("spacy"), importlib.import_module("spacy.training")
-    except ImportError:
-        raise InputError("spaCy is not installed; pip install spacy") from None
+    spacy, training = _spacy()
     if out.exists():
         raise InputError(f"{out}: exists already; remove it, or name another folder")
     texts = list(texts)
@@ -209,32 +175,11 @@ def train_tagger(texts: Iterable[Sequence[Word]], out: Path, epochs: int = 3, se
         nlp.to_disk(part)
 
 
-@dataclass(frozen=True)
-class Agreement:
-    """The agreement of found proper nouns with a treebank, each from 0 to 1."""
-
-    precision: float
-    recall: float
-    f1: float
-
-
-def agreement(nouns: ProperNouns, texts: Sequence[Sequence[Word]]) -> Agreement:
-    """Return how well ``nouns`` finds the proper nouns of a treebank in its original text.
-
-    A found proper noun is right if the treebank has one with exactly the same characters.
-    """
-    right = found = known = 0
-    for spans, (_, gold) in zip(nouns(_plain(text)[0] for text in texts), map(_plain, texts), strict=True):
-        right += len(set(spans) & set(gold))
-        found += len(spans)
-        known += len(gold)
-    return Agreement(right / max(found, 1), right / max(known, 1), 2 * right / max(found + known, 1))
-
-
-_EXAMPLE = f"""\
-example, with the English Web Treebank of Universal Dependencies:
-  {_TRAIN} en_ewt-ud-train.conllu --dev en_ewt-ud-dev.conllu tagger
-"""
+def _spacy() -> tuple[Any, Any]:
+    try:
+        return importlib.import_module("spacy"), importlib.import_module("spacy.training")
+    except ImportError:
+        raise InputError("spaCy is not installed; pip install spacy") from None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -242,8 +187,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog=_TRAIN,
         description="Train a small spaCy tagger for English from a treebank, if no pipeline is installed.",
-        epilog=_EXAMPLE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=f"example, with the English Web Treebank of Universal Dependencies: "
+        f"{_TRAIN} en_ewt-ud-train.conllu --dev en_ewt-ud-dev.conllu tagger",
     )
     parser.add_argument("train", nargs="+", type=Path, metavar="TRAIN", help="treebank, .conllu or .conllu.gz")
     parser.add_argument("out", type=Path, metavar="OUT", help="new folder for the tagger")
@@ -251,13 +196,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--epochs", type=int, default=3, metavar="N", help="passes over the treebank (default: 3)")
     given = parser.parse_intermixed_args(argv)  # --dev may stand between the treebanks and OUT
     try:
-        dev = list(read_conllu(given.dev)) if given.dev else []
+        dev = read_conllu(given.dev) if given.dev else []
         train_tagger(chain.from_iterable(map(read_conllu, given.train)), given.out, given.epochs)
         if given.dev:
-            scores = agreement(ProperNouns(str(given.out)), dev)
+            precision, recall, f1 = agreement(ProperNouns(str(given.out)), dev)
             print_result(
-                f"proper nouns of {given.dev.name}, word by word: precision {scores.precision:.3f}, "
-                f"recall {scores.recall:.3f}, F1 {scores.f1:.3f}"
+                f"proper nouns of {given.dev.name}, word by word: precision {precision:.3f}, recall {recall:.3f}, "
+                f"F1 {f1:.3f}"
             )
     except (InputError, OSError) as error:
         say(f"proper_nouns: {in_one_line(error)[:200]}")

@@ -17,7 +17,7 @@ class Fuar(evaluate.Metric):
             description="The points that a model loses on old knowledge for each point that it gains; see README.md.",
             citation="",
             license="apache-2.0",
-            inputs_description="A row for each earlier corpus, with `invariant`, `updated` and `new`: the scores of the "
+            inputs_description="A row for each earlier corpus, with `invariant`, `updated` and `new`: scores of the "
             "newest model (predictions) and of the model right after that corpus (references).",
             features=datasets.Features({"predictions": row, "references": row}),
             reference_urls=["https://arxiv.org/abs/2110.03215"],

@@ -21,7 +21,7 @@ class KnowledgePerplexity(evaluate.Metric):
             description="How surprised a language model is by facts; lower is better. See README.md.",
             citation="",
             license="apache-2.0",
-            inputs_description="Texts, and a model: a folder, a Hub id, a .gguf file, package:NAME, or a loaded model.",
+            inputs_description="Texts, and a model: a folder, a Hub id, a .gguf file, package:NAME, or a loaded one.",
             features=datasets.Features({"predictions": datasets.Value("string")}),
             reference_urls=["https://arxiv.org/abs/2204.14211"],
         )
