@@ -279,7 +279,7 @@ def test_the_app_scores_a_table_and_says_what_is_wrong_with_it(
                     score(table)
             else:
                 assert score(table) == expected
-        assert all(len(score(table)) == len(app.results) for table in app.EXAMPLES.values())
+        assert all(len(score(table)) == len(app.demo.output_components) for table in app.EXAMPLES.values())
 
 
 def test_the_app_scores_probes_with_models_of_the_hub_alone(
