@@ -57,10 +57,19 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     tiny_models.save("gpt2", folder / "gpt2")
     earlier = {"changed": [fact("Norland", "capital", "Weston", "Easton")]}
     probes = {"changed": CHANGED, "unchanged": UNCHANGED}
+    eight = {  # a panel in each split
+        split: [
+            fact(f"{split} {i}", "capital", f"Town {split} {i}", "Weston" if split == "changed" else None)
+            for i in range(8)
+        ]
+        for split in probes
+    }
+    eight["changed"][0] |= fact("x", "capital", "y", None, 1961)
     text = [{"id": 1, "title": "Anna", "text": "Anna Weber is in Easton. " * 9}]
     configs: dict[str, Any] = {
         f"probes-{LONG}": probes, "probes-1112": probes,
         "probes-20211001-20211101": earlier, "probes-1011": earlier,
+        "probes-20211201-20220101": eight,
         f"updatedlama-{LONG}": {"test": CLOZES}, f"unchanged-{LONG}": {"train": text},
     }  # fmt: skip
     write_dataset(folder / "data", configs)
@@ -133,8 +142,9 @@ def test_a_limit_counts_what_is_left(evaluate: Run, tmp_path: Path) -> None:
 
 def test_what_is_compared_stays_and_the_start_model_is_checked(evaluate: Run, tmp_path: Path) -> None:
     words = ("--config", "probes-1112", "--after-cutoff", "2021-10")
-    status, out, _ = evaluate("--tasks", "learned_and_forgotten", "--start", "gpt2", *words)
-    assert status == 0
+    in_panels = ("--config", "probes-20211201-20220101", "--after-cutoff", "2021-10")
+    status, out, err = evaluate("--tasks", "learned_and_forgotten", "--start", "gpt2", *in_panels)
+    assert status == 0, err
     [result] = results(tmp_path)
     assert result.data["data"]["newer"]["dropped"] == {"changed": 1, "unchanged": 0}
     assert "all/forgotten" in result.data["scores"]
@@ -144,7 +154,7 @@ def test_what_is_compared_stays_and_the_start_model_is_checked(evaluate: Run, tm
     assert [one.data["leak"]["model"] for one in results(tmp_path)] == ["gpt2", "gpt2"]
     # results have no likelihoods of what is old
     status, out, err = evaluate(
-        "--tasks", "learned_and_forgotten", "--model", result.path, "--start", result.path, *words
+        "--tasks", "learned_and_forgotten", "--model", result.path, "--start", result.path, *in_panels
     )
     assert status == 0, err
     assert "leak check: none; it needs changed facts with an old object, and a model instead of its results" in out

@@ -113,55 +113,6 @@ def test_a_rerun_gives_the_same_bytes(sources: Path, run: Run, tmp_path: Path) -
     assert made[0] == made[1]
 
 
-REVIEW = ["--review", "review"]
-WRONG: dict[str, tuple[list[str], str]] = {
-    "no config": ([], "required: CONFIG"),
-    "an unknown config": (["updatelama"], "there is no config 'updatelama' (did you mean updatedlama?)"),
-    "an interval of no form": (["updatedlama-112"], "there is no config 'updatedlama-112'"),
-    "an option of another config": (["recentnews", "--lest-words", "3"], "did you mean --least-words?"),
-    "LAMA is not named": (["invariantlama"], "invariantlama needs --lama, or --probes, or --probes with --lama"),
-    "facts are not named": (
-        ["newlama"],
-        "newlama needs --probes, or --probes with --lama, or --review, or --review with --news with --past",
-    ),
-    "an interval without facts": (["newlama-1112", *REVIEW], "newlama-1112 needs --probes, or --probes with"),
-    "news are not named": (["recentnews-small"], "recentnews-small needs --news"),
-    "KILT is not named": (["kilt-nq"], "kilt-nq needs --kilt"),
-    "KILT of news": (["kilt-nq", "--kilt", "x", "--news", "x"], "it cannot be built from --news and --kilt"),
-    "news of a review": (
-        ["recentnews", *REVIEW, "--news", "x"],
-        "recentnews needs --news; it cannot be built from --review",
-    ),
-    "two ways at once": (["updatedlama", *REVIEW, "--probes", "x"], "it cannot be built from --probes and --review"),
-    "a past without news": (["newlama", "--past", "past", *REVIEW], "--review with --news with --past; it cannot be"),
-    "news without a past": (["newlama", "--news", "x", *REVIEW], "built from --review and --news"),
-    "no past": (["wikipedia-small"], "wikipedia-small needs --past"),
-    "a judge of facts": (["newlama", "--judge", "rules", "--probes", "x"], "--judge needs a folder of candidates"),
-    "passages of facts": (["newlama", "--per-page", "2", "--probes", "x"], "--per-page needs a folder of candidates"),
-    "annotators of facts": (
-        ["newlama", "--least-annotators", "3", "--probes", "x"],
-        "--least-annotators needs a folder",
-    ),
-    "no annotators": (["newlama", *REVIEW, "--least-annotators", "0"], "least_annotators must be at least 1"),
-    "a seed of nothing": (["invariantlama", "--lama", "x", "--seed", "1"], "nothing else is drawn"),
-    "no jobs": (["recentnews", "--jobs", "0"], "--jobs must be at least 1"),
-    "a share of nothing": (["recentnews", "--news", "x", "--small-share", "0"], "small_share must be above 0"),
-    "a share, options first": (
-        ["--out", "o", "--small-share", "0", "--news", "x", "--jobs", "1", "recentnews"],
-        "share",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage_ends_with_2_and_says_what_to_do(case: str, run: Run, tmp_path: Path) -> None:
-    arguments, said = WRONG[case]
-    status, out, err = run(*arguments)
-    assert (status, out) == (2, "")
-    assert said in err
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_help_is_of_the_config_that_is_named(run: Run) -> None:
     status, out, err = run("--help")
     assert (status, err) == (0, "")
@@ -170,25 +121,6 @@ def test_help_is_of_the_config_that_is_named(run: Run) -> None:
     assert (status, err) == (0, "")
     assert "options of recentnews:" in out
     assert "--small-share" in out
-
-
-FAILED: dict[str, tuple[list[str], str]] = {
-    "no LAMA there": (["invariantlama", "--lama", "nowhere"], "nowhere"),
-    "no news there": (["recentnews", "--news", "nowhere"], "nowhere"),
-    "no dataset folder": (["newlama", "--probes", "nowhere"], "nowhere: not a dataset folder"),
-    "no review": (["newlama", "--review", "nowhere"], "nowhere: not a review"),
-    "no KILT": (["kilt-nq", "--kilt", "nowhere"], "nowhere"),
-}
-
-
-@pytest.mark.parametrize("case", FAILED)
-def test_missing_sources_end_with_1_and_one_line(case: str, run: Run, tmp_path: Path) -> None:
-    arguments, said = FAILED[case]
-    status, out, err = run(*arguments)
-    assert (status, out) == (1, "")
-    assert said in err
-    assert err.count("\n") == 1
-    assert not (tmp_path / "ckl").exists()
 
 
 def test_a_months_folder_is_not_ckls(sources: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,62 +33,6 @@ def test_every_command_has_help_with_an_example(name: str, run: Run) -> None:
     assert f"example:\n  temporalwiki {name}" in out
 
 
-WRONG_USAGE = {
-    "no command": ([], "are required: COMMAND; `temporalwiki --help` lists them\n"),
-    "a misspelled command": (["biuld"], "did you mean build?"),
-    "a misspelled option": (["inspect", "x", "--debgu"], "did you mean --debug?"),
-    "a misspelled option that is required": (
-        ["build", "20211101", "20211201", "--dumsp=."],
-        "are required: --dumps; found --dumsp (did you mean --dumps?)\n",
-    ),
-    "no dumps": (["build", "20211101", "20211201"], "are required: --dumps\n"),
-    "nothing to list": (["list"], "are required: {methods,tasks,recipes,configs}\n"),
-    "no shell": (["completion"], "are required: {bash,zsh}\n"),
-    "no option of those required": (["monthly", "--nonsense"], "are required: --repo\n"),
-    "no date": (["build", "1.11.2021", "20211201", "--dumps", "."], "'1.11.2021' is not a date: write YYYYMMDD"),
-    "no such day": (
-        ["build", "20211131", "20211201", "--dumps", "."],
-        "'20211131' has the form YYYYMMDD, but",
-    ),
-    "no such month": (["fetch", "2021-13-01", "20211201", "--dumps", "."], "no such day: month must be in 1..12"),
-    "no such day of Wikidata": (
-        ["build", "20211101", "20211201", "--dumps", ".", "--wikidata", "20211101", "2021-11-31"],
-        "'20211131' has the form",
-    ),
-    "time backwards": (["build", "20211201", "20211101", "--dumps", "."], "forward in time"),
-    "a wrong wiki": (["build", "20211101", "20211201", "--dumps", ".", "--wiki", "en"], "database name"),
-    "an unknown config": (["build", "20211101", "20211201", "--dumps", ".", "--include", "x"], "there are diffset"),
-    "no jobs": (["build", "20211101", "20211201", "--dumps", ".", "--jobs", "0"], "at least 1"),
-    "too little memory": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "64MB"], "at least 768MB"),
-    "a size without a unit": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "8"], "write 8GB"),
-    "no size": (["build", "20211101", "20211201", "--dumps", ".", "--memory", "much"], "write 8GB"),
-    "a fraction over 1": (
-        ["build", "20211101", "20211201", "--dumps", ".", "--unchanged-fraction", "2"],
-        "from 0 to 1",
-    ),
-    "an unknown comparison": (
-        ["build", "20211101", "20211201", "--dumps", ".", "--compare", "fuzzy"],
-        "there is no comparison 'fuzzy'; there are folded, exact",
-    ),
-    "no mirror": (["fetch", "20211101", "20211201", "--dumps", ".", "--mirror", "dumps"], "is not a mirror"),
-    "no repository": (["publish", "dataset", "temporalwiki"], "REPO_ID"),
-    "a base of a dataset": (["publish", "dataset", "x", "ORG/x", "--base", "y"], "--base is an option for a model"),
-    "results of a metric": (
-        ["publish", "metric", "x", "ORG/x", "--results", "r"],
-        "--results is an option for a mod",
-    ),
-    "a jump of a model": (["publish", "model", "x", "ORG/x", "--accept-jump"], "--accept-jump is an option for a da"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG_USAGE)
-def test_wrong_usage_ends_with_2_and_says_what_is_right(case: str, run: Run) -> None:
-    arguments, said = WRONG_USAGE[case]
-    status, _, err = run(*arguments)
-    assert status == 2
-    assert said in err
-
-
 WRONG_NAMES = [
     "train --method dif --model m --data d --config diffset-1112",
     "evaluate --model m --data d --tasks twiki_probse",
@@ -120,22 +64,6 @@ print(sum(tqdm(range(3))))
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout == "3\n"
     assert ran.stderr == "temporalwiki inspect: nowhere: no such file or folder\n"
-
-
-FAILED = {
-    "no such folder": (["build", "20211101", "20211201", "--dumps", "nowhere"], "nowhere: no such folder"),
-    "nothing to inspect": (["inspect", "nowhere"], "no such file"),
-    "a folder without a dataset": (["inspect", "/proc/self/fd"], "no manifests"),
-}
-
-
-@pytest.mark.parametrize("case", FAILED)
-def test_a_failure_ends_with_1_and_one_line(case: str, run: Run) -> None:
-    arguments, said = FAILED[case]
-    status, out, err = run(*arguments)
-    assert (status, out) == (1, "")
-    assert said in err
-    assert err.count("\n") == 1
 
 
 def test_with_debug_the_traceback_comes(run: Run) -> None:

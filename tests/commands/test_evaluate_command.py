@@ -1,9 +1,8 @@
-"""`temporalwiki evaluate` as a command: its options, output, and one clear line for each error."""
+"""`temporalwiki evaluate` as a command: its recipes, options and output."""
 
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -28,16 +27,9 @@ pytestmark = pytest.mark.usefixtures("quick")
 
 Run = Callable[..., tuple[int, str, str]]
 
-PROBES = {"unchanged": rows(UNCHANGED), "changed": rows(CHANGED)}
 CONFIGS: dict[str, Any] = {
-    "probes-1112": PROBES,
+    "probes-1112": {"unchanged": rows(UNCHANGED), "changed": rows(CHANGED)},
     "lighttuning-1112": {"unchanged": rows(LIGHT_TUNING)},
-    "probes-numbers": {"changed": [{"subject": "a", "relation": "b", "object": 1961}]},
-    "probes-blank": {"changed": [{"subject": "a", "relation": "b", "object": None}, *rows([("a", "b", "")])]},
-    "probes-columns": {"changed": [{"subject": "a", "relations": "b", "object": "c"}]},
-    "probes-train": {"train": rows(CHANGED)},
-    "diffset-1112": {"train": [{"id": 1, "title": "Anna", "text": "Anna Weber is in Easton. " * 9}]},
-    "news": {"train": [{"text": "x"}]},
 }
 
 
@@ -48,14 +40,6 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for kind in tiny_models.KINDS:
         tiny_models.save(kind, folder / kind)
     write_dataset(folder / "data", CONFIGS)
-    (folder / "file").write_text("x")
-    for name in ("small", "nan"):
-        shutil.copytree(folder / "gpt2", folder / name)
-    tiny_models.model("gpt2", 200).save_pretrained(folder / "small")
-    broken = tiny_models.model("gpt2", len(tiny_models.tokenizer("gpt2")))
-    with torch.no_grad():
-        broken.transformer.h[0].mlp.c_fc.weight[0, 0] = float("nan")
-    broken.save_pretrained(folder / "nan")
     return folder
 
 
@@ -71,52 +55,6 @@ GIVEN = ("--model", "gpt2", "--data", "data", "--tasks", "twiki_probes", "--conf
 SHORT = ("--no-light-tuning", "--no-answers")
 
 
-# What it says to what it cannot use: words after GIVEN -> what is in the line
-
-WRONG_USAGE: dict[str, tuple[tuple[Any, ...], str]] = {
-    "an unknown task": (("--tasks", "twiki_prob"), "no task 'twiki_prob' (did you mean twiki_probes?); there are"),
-    "one unknown task of several": (("--tasks", "twiki_probes,delete"), "(did you mean deleted?)"),
-    "no task": (("--tasks", ","), "--tasks: name one or more, separated by commas"),
-    "an unknown option": (("--precison", "bf16"), "--precison bf16 (did you mean --precision?)"),
-    "an unknown option of the task": (("--beam", 2), "--beam 2 (did you mean --beams?)"),
-    "an option of another task": (("--window", 2), "--window is an option of twiki_intrinsic, which the command"),
-    "an option that another task can switch off": (
-        ("--tasks", "deleted", "--no-answers"),
-        "--no-answers is an option of twiki_probes, which the command does not name",
-    ),
-    "an unknown config": (("--config", "probes-1113"), "no config 'probes-1113' (did you mean probes-1112?)"),
-    "a config that no task reads": (("--config", "news"), "twiki_probes reads probes-*, and none of"),
-    "one config of several": (("--config", "probes-1112", "news"), "--config news: none of the tasks twiki_probes"),
-    "a dataset of something else": (("--data", "gpt2"), "no config 'probes-1112'; there are default"),
-    "no rows": (("--limit", 0), "--limit must be at least 1, not 0"),
-    "another precision": (("--precision", "fp16"), "no precision 'fp16'; there are auto, fp32, bf16"),
-    "no beams": (("--beams", 0), "beams must be at least 1, not 0"),
-    "an option that is not a number": (("--beams", "many"), "beams must be a whole number, not 'many'"),
-}  # fmt: skip
-FAILED: dict[str, tuple[tuple[Any, ...], str]] = {
-    "a dataset folder that is not there": (("--data", "./nowhere"), "./nowhere: cannot load a dataset"),
-    "a column of numbers": (("--config", "probes-numbers"), "changed: object is 1961; a column of text is needed"),
-    "blank labels alone": (("--config", "probes-blank"), "twiki_probes could score nothing (2 changed: no object)"),
-    "a missing column": (
-        ("--config", "probes-columns"),
-        "data, probes-columns, changed: no column 'relation' (did you mean relations?); there are subject, relations",
-    ),
-    "other splits": (
-        ("--config", "probes-train"),
-        "data, probes-train: no rows in unchanged, changed, so nothing to score; its splits are train",
-    ),
-    "a model folder that is not there": (("--model", "./nowhere"), "./nowhere: no such folder"),
-    "a Hub model, offline": (("--model", "openai-community/gpt2"), "openai-community/gpt2: cannot load a model"),
-    "a tokenizer that is larger than the model": (("--model", "small"), "small: the tokenizer has 309 tokens"),
-    "weights that are not numbers": (("--model", "nan"), "no finite probability for 'Norland capital Easton'"),
-    "an output that is a file": (("--output", "file"), "file: is a file; name a folder with --output"),
-    "no tagger": (
-        ("--tasks", "twiki_intrinsic", "--config", "diffset-1112", "--tagger", "en_no_such"),
-        "--tagger",
-    ),
-}  # fmt: skip
-
-
 def last_line(err: str) -> str:
     return err.splitlines()[-1] if err else ""
 
@@ -124,50 +62,6 @@ def last_line(err: str) -> str:
 def words(tmp_path: Path, given: tuple[Any, ...]) -> tuple[Any, ...]:
     own = () if "--tasks" in given else SHORT
     return (*GIVEN, *own, "--output", tmp_path / "results", *given)
-
-
-@pytest.mark.parametrize("case", WRONG_USAGE)
-def test_wrong_usage_ends_with_2_and_says_what_is_right(case: str, evaluate: Run, tmp_path: Path) -> None:
-    given, said = WRONG_USAGE[case]
-    status, out, err = evaluate(*words(tmp_path, given))
-    assert (status, out) == (2, "")
-    assert said in last_line(err)
-    assert "Traceback" not in err
-    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
-
-
-@pytest.mark.parametrize("case", FAILED)
-def test_a_failure_ends_with_1_and_one_line(case: str, evaluate: Run, tmp_path: Path, there: Path) -> None:
-    given, said = FAILED[case]
-    before = {path: path.stat().st_mtime_ns for path in there.rglob("*")}
-    status, out, err = evaluate(*words(tmp_path, given))
-    assert (status, out) == (1, "")
-    assert last_line(err).startswith("temporalwiki evaluate: ")
-    assert said in last_line(err)
-    assert "Traceback" not in err
-    assert not [path for path in tmp_path.rglob("*") if path.is_file() and path.suffix != ".sqlite"]
-    assert {path: path.stat().st_mtime_ns for path in there.rglob("*")} == before
-
-
-@pytest.mark.parametrize("case", ["a model folder that is not there", "no tagger", "a Hub model, offline"])
-def test_a_typo_costs_no_download_of_the_data(
-    case: str, evaluate: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def load(data: str, *_: object) -> None:
-        raise AssertionError(f"{data} is loaded")
-
-    monkeypatch.setattr("temporalwiki.eval_harness.runner.load", load)
-    status, _, err = evaluate(*words(tmp_path, FAILED[case][0]))
-    assert status == 1
-    assert FAILED[case][1] in last_line(err)
-
-
-@pytest.mark.parametrize("missing", ["model", "data", "tasks"])
-def test_what_is_needed_is_named(missing: str, evaluate: Run) -> None:
-    at = GIVEN.index(f"--{missing}")
-    status, _, err = evaluate(*GIVEN[:at], *GIVEN[at + 2 :])
-    assert status == 2
-    assert last_line(err) == f"temporalwiki evaluate: --{missing} is required, on the command line or in a recipe"
 
 
 # Recipes

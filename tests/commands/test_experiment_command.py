@@ -61,26 +61,3 @@ def test_a_failed_cell_is_one_line_and_status_1(
     assert said.err.splitlines()[-1].startswith(
         "temporalwiki experiment: 1 of 9 cells failed, the first is modular/0910"
     )
-
-
-BAD: dict[str, tuple[list[str], int, str]] = {
-    "no recipe": (["experiment", "no-such.yaml"], 2, "no recipe 'no-such.yaml'"),
-    "a recipe without an experiment": (["experiment", "smollm2-135m"], 2, "no key `experiment`"),
-    "no jobs": (["experiment", "temporalwiki-gpt2-large", "--jobs", "0"], 2, "--jobs must be at least 1"),
-    "no results": (["leaderboard", "EMPTY", "--out", "x"], 1, "no results in it"),
-    "a folder of something else": (["leaderboard", "RESULTS", "--out", "RESULTS"], 1, "is not a leaderboard"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_used(case: str, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words, status, said = BAD[case]
-    (tmp_path / "empty").mkdir()
-    if "RESULTS" in words:
-        assert main(["experiment", str(write(**{"experiment/methods": {"initial": None}}))]) == 0
-        capsys.readouterr()
-    where = {"EMPTY": str(tmp_path / "empty"), "RESULTS": str(tmp_path / "out" / "results")}
-    assert main([where.get(word, word) for word in words]) == status
-    err = capsys.readouterr().err.strip()
-    assert said in err
-    assert "\n" not in err

@@ -43,32 +43,6 @@ def test_the_real_archive(here: Path, shared_data: Path, capsys: pytest.CaptureF
         assert str(here) not in json.dumps(manifest.content) and str(shared_data) not in json.dumps(manifest.content)
 
 
-WRONG = {
-    "no paths": (["import"], 2, "required: PATHS"),
-    "no such file": (["import", "nowhere"], 1, "nowhere: no such file or folder"),
-    "a misspelled file": (["import", "newLLAMA.csv"], 1, "did you mean newLAMA.csv?"),
-    "both kinds in one folder": (["import", "newLAMA.csv", "probes", "--out", "x"], 2, "two dataset"),
-    "a row that is cut off": (["import", "cut"], 1, "cut/recent_news_small.csv: line 3: unexpected end of data"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_what_goes_wrong_is_said_in_one_line(case: str, here: Path, run: Run) -> None:
-    (here / "newLAMA.csv").write_text("unique_id,statement,answer\n0,<extra_id_0>,a\n", "utf-8")
-    (here / "newLLAMA.csv").touch()
-    (here / "probes").mkdir()
-    for split in ("changed", "unchanged"):
-        (here / "probes" / f"0801-0901_{split}.csv").write_text("subject,relation,object\na,b,c\n", "utf-8")
-    (here / "cut").mkdir()
-    (here / "cut" / "recent_news_small.csv").write_text('original\na\n"b', "utf-8")
-    before = sorted(here.rglob("*"))
-    arguments, status, said = WRONG[case]
-    ended, _, err = run(*arguments)
-    assert ended == status
-    assert said in err.splitlines()[-1]
-    assert sorted(here.rglob("*")) == before
-
-
 def test_with_json_the_output_is_json(here: Path, run: Run) -> None:
     (here / "newLAMA.csv").write_text("unique_id,statement,answer\n0,<extra_id_0>,a\n", "utf-8")
     status, out, err = run("import", "newLAMA.csv", "--json")

@@ -110,33 +110,6 @@ def test_a_dry_run_starts_no_cluster(asked: list[tuple[Job, bool]], monkeypatch:
     assert job.machine == find_machine()
 
 
-WRONG = {
-    "no repository": (["--wiki", "enwiki"], "--repo"),
-    "an engine that is not there": (["--repo", "ORG/x", "--engine", "spark"], "invalid choice: 'spark'"),
-    "a leaderboard of nothing": (["--repo", "ORG/x", "--leaderboard", "ORG/y"], "name its recipe with --recipe"),
-    "a recipe that is not there": (["--repo", "ORG/x", "--recipe", "no-such.yaml"], "no recipe 'no-such.yaml'"),
-    "a recipe whose months end": (
-        ["--repo", "ORG/x", "--recipe", "temporalwiki-gpt2-large"],
-        "its list of months is fixed",
-    ),
-    "a wrong mirror": (["--repo", "ORG/x", "--mirror", "ftp://a"], "is not a mirror"),
-    "a repository without owner": (["--repo", "x"], "is not the name of a repository"),
-    "a repository of no name": (["--repo", "ORG/a b"], "refuses the name"),
-    "a wrong wiki": (
-        ["--repo", "ORG/x", "--wiki", "../en"],
-        "not a wiki's database name",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_usage_is_one_line_and_status_2(case: str, run: Run) -> None:
-    words, said = WRONG[case]
-    status, _, err = run("monthly", *words)
-    assert status == 2
-    assert said in err.splitlines()[-1]  # argparse shows the usage before the line
-
-
 def test_what_fails_is_one_line_and_status_1(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     def fails(job: Job, dry_run: bool) -> Any:
         yield "one"

@@ -5,24 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from a_ckl_config import add, invariantlama
 from a_month import add_month, article
 from loopback_hub import LoopbackHub
 
 Run = Callable[..., tuple[int, str, str]]
-
-
-@pytest.mark.parametrize("kind", ["dataset", "model", "metric", "leaderboard"])
-def test_a_folder_that_is_not_there_ends_with_1_and_one_line(
-    kind: str, tmp_path: Path, hub: LoopbackHub, run: Run
-) -> None:
-    status, out, err = run("publish", kind, tmp_path / "nowhere", "ORG/x")
-    assert (status, out) == (1, "")
-    assert "nowhere" in err
-    assert err.count("\n") == 1
-    assert hub.requests == []
 
 
 def test_a_month_is_shown_then_published(tmp_path: Path, hub: LoopbackHub, run: Run) -> None:
