@@ -1,4 +1,4 @@
-"""Stage wiki-extract: write the pages of a Wikipedia dump to Parquet, sorted by page id within each task.
+"""Stage wiki-extract: write the pages of a Wikipedia dump to Parquet, in the order of the dump.
 
 Each task writes two Parquet tables, and the tables of titles that module ``titles`` searches. Table ``articles`` has
 the pages of namespace 0 that are not redirects, with their wikitext. Table ``pages`` has all pages: it tells a new
@@ -13,20 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.extracts import DumpTask
-from temporalwiki.builders.parquet import KeptFile, ParquetWriter
+from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.streams import split
 from temporalwiki.builders.wikipedia.titles import TitleWriter
 from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, read_header, read_pages
 
-VERSION = 8  # a new version makes the extracts of earlier builds stale
+VERSION = 9  # a new version makes the extracts of earlier builds stale
 RANGE = 64 << 20  # compressed bytes a task, if the file can be cut
 
 ARTICLES = pa.schema(
@@ -34,16 +32,20 @@ ARTICLES = pa.schema(
         "page_id": pa.int64(),
         "revision_id": pa.int64(),
         "parent_id": pa.int64(),
-        "sha1": pa.binary(20),  # of the escaped wikitext: a dump can lack its own SHA-1, or hash more than the text
+        "sha1": pa.binary(20),  # of the wikitext: a dump can lack its own SHA-1, or hash more than the text
         "timestamp": pa.timestamp("s", "UTC"),
         "title": pa.string(),
-        "size": pa.int32(),  # bytes of the escaped wikitext
-        "packed": pa.binary(),  # the escaped wikitext, compressed by ``pack``
+        "size": pa.int32(),  # bytes of the wikitext
+        "packed": pa.binary(),  # the wikitext, compressed by ``pack``
     }
 )
-_PLAIN = ("sha1", "timestamp", "title", "size", "packed")  # their values hardly repeat
+_WRITING: dict[str, Any] = {
+    "rows": 4096,
+    "size": 4 << 20,
+    "plain": ("sha1", "timestamp", "title", "size", "packed"),  # their values hardly repeat
+    "packed": ("packed",),
+}
 _CODEC = pa.Codec("lz4_raw")  # zstd packs a quarter smaller, but takes four times as long to unpack
-_SORTED_BYTES = 64 << 20  # of wikitext, which ``_sort_articles`` holds in memory
 PAGES = pa.schema({"page_id": pa.int64(), "namespace": pa.int32(), "redirect": pa.bool_(), "revision_id": pa.int64()})
 
 
@@ -79,38 +81,35 @@ def run(task: ExtractTask, folder: Path) -> Report:
     header = read_header(path)
     counts = DumpCounts()
     kinds = {"articles": 0, "redirects": 0, "other_namespaces": 0}
-    last_id, in_order, newest = -1, True, None
+    newest = None
     with (
-        _article_writer(folder / f"articles-{task.index:05d}.parquet") as articles,
+        ParquetWriter(folder / f"articles-{task.index:05d}.parquet", ARTICLES, **_WRITING) as articles,
         ParquetWriter(folder / f"pages-{task.index:05d}.parquet", PAGES) as pages,
         TitleWriter(folder, task.index) as titles,
     ):
         ranged = task.start, task.end, task.cut, task.allow_truncated
         for page in read_pages(path, header, counts, *ranged, listed=task.listed):
-            page_id, namespace, title, redirect, revision_id, parent_id, timestamp, escaped, missing = page
-            in_order, last_id = in_order and page_id > last_id, page_id
+            page_id, namespace, title, redirect, revision_id, parent_id, timestamp, text, missing = page
             pages.write((page_id, namespace, redirect, revision_id))
             if newest is None or timestamp > newest:
                 newest = timestamp
             if namespace != 0:
                 kinds["other_namespaces"] += 1
                 continue
-            titles.add(title, page_id, not redirect and escaped is not None)
+            titles.add(title, page_id, not redirect and text is not None)
             if redirect:
                 kinds["redirects"] += 1
-            elif escaped is None:
+            elif text is None:
                 counts.drop(missing or "no_text")
             else:
                 kinds["articles"] += 1
-                sha1 = hashlib.sha1(escaped, usedforsecurity=False).digest()
-                packed, size = pack(escaped), len(escaped)
-                row = page_id, revision_id, parent_id, sha1, timestamp, title, size, packed
+                wikitext = text.encode()
+                sha1 = hashlib.sha1(wikitext, usedforsecurity=False).digest()
+                packed = pack(wikitext)
+                row = page_id, revision_id, parent_id, sha1, timestamp, title, len(wikitext), packed
                 articles.write(row, size=len(packed))
     if kinds["articles"] == 0 and counts.dropped.get("no_text", 0) > 0:
         raise InputError(f"{path}: no article in it holds text: is it a stub dump? Take pages-articles-multistream")
-    if not in_order:
-        _sort_pages(pages.path)
-        _sort_articles(articles.path)
     wrote = titles.wrote
     for file in (articles, pages):
         if file.rows_written:
@@ -139,49 +138,16 @@ def check(dump: Dump, reports: Sequence[Report], allow_truncated: bool) -> str |
     return f"no </mediawiki> in {', '.join(file.name for file in cut)}; read as far as it goes" if cut else None
 
 
-def _article_writer(path: Path) -> ParquetWriter:
-    return ParquetWriter(path, ARTICLES, rows=4096, size=4 << 20, plain=_PLAIN, packed=("packed",))
-
-
-def pack(escaped: bytes) -> bytes:
+def pack(wikitext: bytes) -> bytes:
     """Compress the wikitext of one page. Most texts are never read again, so each is packed by itself."""
-    packed: bytes = _CODEC.compress(escaped, asbytes=True)
+    packed: bytes = _CODEC.compress(wikitext, asbytes=True)
     return packed
 
 
 def unpack(packed: pa.Buffer, size: int) -> bytes:
     """Return the wikitext, of ``size`` bytes, that was compressed by ``pack``."""
-    escaped: bytes = _CODEC.decompress(packed, size, asbytes=True)
-    return escaped
-
-
-def _sort_pages(path: Path) -> None:
-    """Sort a file of pages: a hand-made dump can have them in any order."""
-    with KeptFile(path) as file, ParquetWriter(path, PAGES) as out:
-        out.write_table(file.read(PAGES.names).take(pa.array(_order(file))))
-
-
-def _sort_articles(path: Path) -> None:
-    """Sort a file of articles, with about _SORTED_BYTES of text in memory."""
-    with KeptFile(path) as file, _article_writer(path) as out:
-        starts = np.cumsum([0, *(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))])
-        order = _order(file)
-        sizes = np.cumsum(file.read(["size"])["size"].to_numpy()[order], dtype=np.int64)
-        for numbers in np.split(order, np.flatnonzero(np.diff(sizes // _SORTED_BYTES)) + 1):
-            groups = np.searchsorted(starts, numbers, side="right") - 1
-            rows: dict[int, dict[str, Any]] = {}
-            for group in np.unique(groups):
-                here = numbers[groups == group]
-                found = file.read_row_group(group, ARTICLES.names).take(pa.array(here - starts[group]))
-                rows.update(zip(here.tolist(), found.to_pylist(), strict=True))
-            for row in map(rows.__getitem__, numbers.tolist()):
-                out.write(row, size=len(row["packed"]))
-
-
-def _order(file: KeptFile) -> npt.NDArray[np.int64]:
-    """Return the numbers of a file's rows, sorted by page and revision."""
-    pages, revisions = (column.to_numpy() for column in file.read(["page_id", "revision_id"]).itercolumns())
-    return np.lexsort((revisions, pages))
+    wikitext: bytes = _CODEC.decompress(packed, size, asbytes=True)
+    return wikitext
 
 
 def files(folder: Path, table: str) -> list[Path]:

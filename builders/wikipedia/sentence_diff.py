@@ -34,10 +34,10 @@ from temporalwiki.builders.wikipedia.sentences import (
     time_limit,
 )
 from temporalwiki.builders.wikipedia.titles import titles_among
-from temporalwiki.builders.wikipedia.xml_dump import unescape
 
 VERSION = 5
 RANGE = 256 << 20  # bytes of the recent snapshot's wikitext a task
+_MOST_OPEN = 32  # row groups in memory
 
 CHANGED = pa.schema(
     {
@@ -268,14 +268,14 @@ class Article:
         """Its wikitext, unpacked at every access. Raises InputError if it is damaged."""
         path = self._group.path
         try:
-            escaped = unpack(self._group.column("packed")[self._row].as_buffer(), self["size"])
+            wikitext = unpack(self._group.column("packed")[self._row].as_buffer(), self["size"])
         except (pa.ArrowInvalid, OSError):
-            escaped = b""
-        if hashlib.sha1(escaped, usedforsecurity=False).digest() != self._articles.sha1s[self.at].tobytes():
+            wikitext = b""
+        if hashlib.sha1(wikitext, usedforsecurity=False).digest() != self._articles.sha1s[self.at].tobytes():
             raise InputError(
                 f"{path}: the text of page {self.page_id} is damaged; delete {path.parent} and build again"
             )
-        return unescape(escaped)
+        return wikitext.decode()
 
 
 class Articles:
@@ -306,7 +306,8 @@ class Articles:
     def __getitem__(self, at: int) -> Article:
         group, page_id = int(self._group[at]), int(self.page_ids[at])
         if group not in self._open:  # callers go up by id: groups with only smaller ids are done
-            self._open = {number: held for number, held in self._open.items() if held.last >= page_id}
+            held = {number: held for number, held in self._open.items() if held.last >= page_id}
+            self._open = held if len(held) < _MOST_OPEN else {}  # in a dump that is not in page order
             self._open[group] = _RowGroup(*self._groups[group])
         return Article(self, at, self._open[group], int(self._row[at]))
 
@@ -340,9 +341,9 @@ class _PreviousPages:
                 within = (pages >= first) & (pages < end)
                 parts.append((pages[within], revisions[within]))
         pages, revisions = map(np.concatenate, zip(*parts, strict=True))
-        # the last row of a page counts
-        self.pages, last = np.unique(pages[::-1], return_index=True)
-        self._revisions = revisions[::-1][last]
+        order = np.lexsort((revisions, pages))[::-1]  # of a page with several rows, the newest revision counts
+        self.pages, first = np.unique(pages[order], return_index=True)
+        self._revisions = revisions[order][first]
 
     def revision(self, page_id: int) -> int | None:
         at = int(np.searchsorted(self.pages, page_id))

@@ -72,8 +72,11 @@ PLANTED: dict[str, tuple[str, Any]] = {
     "wikidata_dump": ("builders.wikidata.extract._RowBuffer.add", lambda _self, _entity, _record, _size: None),
     "wikidata_json": ("builders.wikidata.entities._add_statements", lambda _entity, _relation, _statements: None),
     "wikitext": ("builders.wikipedia.prose_lines._without_sounds", lambda line, _lead: line),
-    "xml_dump": ("builders.wikipedia.xml_dump._are_xml_characters", lambda _text: True),
-    "xml_ranges": ("builders.wikipedia.xml_dump._Window.check_end", lambda _window: None),
+    "xml_dump": (
+        "builders.wikipedia.xml_dump._PageReader._text",
+        lambda reader, text: reader._chunks.append(text.upper()),
+    ),
+    "xml_ranges": ("builders.wikipedia.xml_dump._PAGE", re.compile(b"<title")),
 }
 
 

@@ -55,7 +55,6 @@ NEVER = {
 }  # fmt: skip
 FINE = {
     ("builders/wikipedia/xml_dump.py", "expat.ParserCreate"): "the guarded reader: a document type ends it",
-    ("builders/wikipedia/xml_dump.py", "ET.fromstring"): "the guarded reader, of text that it has looked through",
     ("model_cards/metric.py", "evaluate.load"): "the folder that its owner publishes as a program",
     ("eval_harness/metrics/knowledge_perplexity/app.py", "evaluate.load"): "the file beside it",
     ("eval_harness/metrics/knowledge_match/app.py", "evaluate.load"): "the file beside it",
