@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bz2
 import contextlib
-import functools
 import io
 import os
 from collections.abc import Generator, Iterator
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import rapidgzip
-from isal import igzip, isal_zlib
 from isal.igzip_lib import DECOMP_GZIP, IgzipDecompressor, IsalError
 
 from temporalwiki.base.errors import InputError
@@ -74,76 +72,43 @@ def pieces(
         path: the file.
         start: where a stream begins.
         allow_truncated: end without an error where the file was cut off.
-        end: where a later stream begins, or the file's size. Decoding goes on after it, but all pieces before it name
-            ``start`` as their stream. This allows decoders that are faster, by a sixth for gzip and by a quarter to a
-            third for bz2.
-        listed: whether the publisher's list of checksums confirms the file. Only then is the faster bz2 decoder used,
-            because damaged data can make it crash the process.
+        end: where a later stream begins, or the file's size. Decoding goes on after it.
+        listed: whether the publisher's list of checksums confirms the file. Only then does a faster bz2 decoder read
+            up to ``end``, because damaged data can make it crash the process. Its pieces all name ``start``.
     """
     kind = compression(path)
-    if end is None or kind == "plain" or (kind == "bz2" and not listed):
+    if listed and kind == "bz2" and end is not None:
+        yield from _faster_bz2(path, start, end)
+        start = end
+    if start < path.stat().st_size:
         yield from _stream_by_stream(path, kind, start, allow_truncated)
-        return
-    length = checksum = 0
-    whole = False
-    bz2_reader = functools.partial(rapidgzip.IndexedBzip2File, parallelization=1)
-    faster: Any = bz2_reader if kind == "bz2" else igzip.open
-    with _Once(path, start) as file, faster(_Range(file, start, end)) as reader:
-        while True:
-            try:
-                data = reader.read(BLOCKS if kind == "bz2" else OUT)
-                if not data:
-                    whole = kind == "gz" or _ends_at(reader, end - start)
-                    break
-            except Exception:  # noqa: BLE001  # the slower decoder finds out what is wrong, and where
-                break
-            length += len(data)
-            if kind == "bz2":  # gzip is decoded by the same code either way
-                checksum = isal_zlib.crc32(data, checksum)
-            yield Piece(start, data)
+
+
+def _faster_bz2(path: Path, start: int, end: int) -> Iterator[Piece]:
+    with _Range(path, start, end) as file, rapidgzip.IndexedBzip2File(file, parallelization=1) as reader:
+        try:
+            while data := reader.read(BLOCKS):
+                yield Piece(start, data)
+            whole, said = _ends_at(reader, end - start), "it goes on after its end"
+        except (RuntimeError, ValueError, OSError) as error:
+            whole, said = False, str(error)
     if not whole:
-        again = _stream_by_stream(path, kind, start, allow_truncated)
-        yield from _from(path, again, length, checksum if kind == "bz2" else None)
-    elif end < path.stat().st_size:
-        yield from _stream_by_stream(path, kind, end, allow_truncated)
+        raise InputError(
+            f"{path}: damaged bz2 data after byte {start}, although its checksum is the listed one: {said}"
+        )
 
 
-class _Once(io.FileIO):
-    """A file that is read once, from byte ``start`` on, and does not stay in the system's cache.
+class _Range(io.RawIOBase):
+    """The bytes [start, end) of a file, as a file. What was read does not stay in the system's cache.
 
     A large file would drive everything else out of the cache. On a virtual machine, new pages for the whole file can
     also cost half as much CPU time as decoding gzip.
     """
 
-    def __init__(self, path: Path, start: int) -> None:
-        super().__init__(path)
-        self._start, self._cached = start, 0
-        self.seek(start)
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        data = super().read(size)
-        self._count(len(data))
-        return data
-
-    def readinto(self, buffer: Any, /) -> int:
-        size = super().readinto(buffer) or 0
-        self._count(size)
-        return size
-
-    def _count(self, size: int) -> None:
-        self._cached += size
-        if self._cached >= _CACHED and hasattr(os, "posix_fadvise"):  # not on macOS
-            with contextlib.suppress(OSError):  # it is only an optimisation
-                os.posix_fadvise(self.fileno(), self._start, self.tell() - self._start, os.POSIX_FADV_DONTNEED)
-            self._cached = 0
-
-
-class _Range(io.RawIOBase):
-    """The bytes [start, end) of a file, as a file."""
-
-    def __init__(self, file: _Once, start: int, end: int) -> None:
-        self._file, self._start, self._size = file, start, end - start
-        self._position = 0
+    def __init__(self, path: Path, start: int, end: int) -> None:
+        self._file = path.open("rb", buffering=0)
+        self._start, self._size = start, end - start
+        self._position = self._cached = 0
 
     def readable(self) -> bool:
         return True
@@ -158,18 +123,20 @@ class _Range(io.RawIOBase):
         self._position = offset + (0, self._position, self._size)[whence]
         return self._position
 
-    def read(self, size: int = -1) -> bytes:
-        left = max(0, self._size - self._position)
-        self._file.seek(self._start + self._position)
-        data = self._file.read(left if size < 0 else min(size, left))
-        self._position += len(data)
-        return data
-
     def readinto(self, buffer: Any) -> int:
         self._file.seek(self._start + self._position)
-        size = self._file.readinto(memoryview(buffer)[: max(0, self._size - self._position)])
+        size = self._file.readinto(memoryview(buffer)[: max(0, self._size - self._position)]) or 0
         self._position += size
+        self._cached += size
+        if self._cached >= _CACHED and hasattr(os, "posix_fadvise"):  # not on macOS
+            with contextlib.suppress(OSError):  # it is only an optimisation
+                os.posix_fadvise(self._file.fileno(), self._start, self._position, os.POSIX_FADV_DONTNEED)
+            self._cached = 0
         return size
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
 
 
 def _ends_at(decoder: Any, size: int) -> bool:
@@ -178,21 +145,8 @@ def _ends_at(decoder: Any, size: int) -> bool:
     return bool((mark + 80 + 7) // 8 == size)
 
 
-def _from(path: Path, source: Iterator[Piece], length: int, checksum: int | None) -> Iterator[Piece]:
-    """Yield the pieces of ``source`` without its first ``length`` bytes, which must have this checksum."""
-    found = 0
-    for piece in source:
-        known, new = piece.data[:length], piece.data[length:]
-        length -= len(known)
-        found = found if checksum is None else isal_zlib.crc32(known, found)
-        if known and not length and checksum not in (None, found):
-            raise InputError(f"{path}: two decoders read the bz2 data near byte {piece.stream} differently")
-        if new:
-            yield Piece(piece.stream, new)
-
-
 def _stream_by_stream(path: Path, kind: str, start: int, allow_truncated: bool) -> Iterator[Piece]:
-    with _Once(path, start) as file:
+    with _Range(path, start, path.stat().st_size) as file:
         if kind == "plain":
             while data := file.read(OUT):
                 yield Piece(start, data)
