@@ -22,6 +22,7 @@ class ResultScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     high: float | None
     items: Count
     clusters: Count
+    relations: float | None = None  # as many equal relations would count as much; None: not known
 
     def __post_init__(self) -> None:
         if (self.low is None) != (self.high is None):

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -71,18 +70,27 @@ QUOTIENT = Scale(lambda nlls: nlls[..., 0] - nlls[..., 1], np.exp)  # of two per
 
 @dataclass(frozen=True)
 class Estimate:
-    """A score, its 95 % interval (None if a test has only one cluster), and the number of items and clusters."""
+    """A score, its 95 % interval (None if a test has only one cluster), and the number of items and clusters.
+
+    ``relations`` says how many relations count: as many relations of equal size would weigh as these do. It is None
+    if they are not known.
+    """
 
     value: float
     low: float | None
     high: float | None
     items: int
     clusters: int
+    relations: float | None = None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The second model's score minus the first's; interval and p-value are None if a test has only one cluster."""
+    """The second model's score minus the first's; interval and p-value are None if a test has only one cluster.
+
+    ``verdict`` says what follows. If the spread between runs is not known, the interval leaves it out, and there is no
+    p-value.
+    """
 
     difference: float
     low: float | None
@@ -90,6 +98,15 @@ class Comparison:
     p_value: float | None
     items: int
     clusters: int
+    verdict: str
+
+
+class Spread(NamedTuple):
+    """How much the runs of a method differ: the variance of one run's score, on the scale of its errors."""
+
+    variance: float
+    freedom: int
+    of: str = ""  # the method, for people
 
 
 class Ranks(NamedTuple):
@@ -120,11 +137,21 @@ class _Columns(NamedTuple):
     relations: list[str]
 
 
+class _Runs(NamedTuple):
+    """The variances of models' means over their runs, [models]; unknown for one run without a known spread."""
+
+    variances: Floats
+    freedom: npt.NDArray[np.int_]
+    unknown: npt.NDArray[np.bool_]
+    of: str = ""  # the method whose spread was used
+
+
 class _Level(NamedTuple):
     """The scores without each cluster, [clusters, models], and the degrees of freedom of their spread."""
 
     without: Floats
     freedom: float
+    effective: float = math.nan  # how many equal clusters would weigh as much
 
 
 class _Scores(NamedTuple):
@@ -148,9 +175,10 @@ def estimate(groups: Sequence[Items], scale: Scale = MEAN) -> Estimate:
 
     Facts that share a subject or a relation are not independent. The variance of a score is the jackknife's over
     subjects, plus the excess of the jackknife over relations, if any, plus the variance of the mean of the runs. The
-    interval comes from a t distribution with Satterthwaite's degrees of freedom; docs/evaluating.md shows how often it
-    holds. A percentage gets Wilson's interval for the number of independent items that has this variance: it stays
-    within 0 and 100, and does not shrink to a point if all items agree. The order of the items does not matter.
+    interval comes from a t distribution with Satterthwaite's degrees of freedom, in which the excess is as uncertain
+    as the jackknife over relations; docs/evaluating.md shows how often it holds. A percentage gets Wilson's interval
+    for the number of independent items that has this variance: it stays within 0 and 100, and does not shrink to a
+    point if all items agree. The order of the items does not matter.
 
     Raises InputError for no items, columns of different lengths, numbers or scores that are not finite, and
     denominators that are not positive: the caller leaves out, and counts, items with nothing to predict.
@@ -169,7 +197,7 @@ def estimate(groups: Sequence[Items], scale: Scale = MEAN) -> Estimate:
     if not np.isfinite([shown, *limits]).all():
         raise InputError(f"the score {shown} or an end of its interval is not a finite number")
     low, high = limits or (None, None)
-    return Estimate(shown, low, high, found.items, found.clusters)
+    return Estimate(shown, low, high, found.items, found.clusters, found.relations and found.relations.effective)
 
 
 def value_of(groups: Sequence[Items], scale: Scale = MEAN) -> float:
@@ -196,26 +224,56 @@ def quotient(groups: Sequence[Items], above: npt.ArrayLike, below: npt.ArrayLike
     return Estimate(max(a, 0.0) / b if b > 0 else np.inf, low, high, found.items, found.clusters)
 
 
-def compare(first: Sequence[Items], second: Sequence[Items], scale: Scale = MEAN) -> Comparison:
+def compare(
+    first: Sequence[Items],
+    second: Sequence[Items],
+    scale: Scale = MEAN,
+    *,
+    spread: Spread | None = None,
+    fixed: Sequence[bool] = (),
+) -> Comparison:
     """Compare two models on the same items, item by item.
 
-    Each side is a sequence of tests with ids. For perplexities, the difference is between their logarithms. The
-    p-value is two-sided and below 0.05 exactly if the interval does not contain 0.
+    Each side is a sequence of tests with ids, whose numerators are [items] or [runs, items]. A side with one run has
+    the spread of the other side's runs, else ``spread``, which runs of another method give (``spread_of``). Without
+    either, the two cannot be told apart, unless the side is ``fixed``: nobody trained it for this comparison. For
+    perplexities, the difference is between their logarithms. The p-value is two-sided and below 0.05 exactly if the
+    interval does not contain 0.
 
     Raises the errors of ``estimate``, and InputError if the sides do not have the same items in the same clusters.
     """
     if len(first) != len(second):
         raise InputError(f"{len(first)} tests of one model cannot be compared with {len(second)} of another")
+    counts = [len(np.atleast_2d(np.asarray(side[0].numerators))) for side in (first, second)]
     found = _scores([_together(one, other) for one, other in zip(first, second, strict=True)], scale)
+    runs = _runs(found.values, counts, fixed, spread)
+    found = _of(found, lambda rows: _means(rows, counts))
     found = _of(found, lambda rows: rows[..., 1:] - rows[..., :1])
     difference = float(found.values[0])
     low = high = p_value = None
-    if (errors := _errors(found)) is not None:
+    verdict = "too few clusters: cannot be told"
+    between = [(runs.variances[[i]], runs.freedom[[i]]) for i in range(2) if counts[i] > 1 or runs.variances[i] > 0]
+    if (errors := _errors(found, between)) is not None:
         error, freedom = (float(of[0]) for of in errors)
         half = error * _quantile(freedom)
         low, high = difference - half, difference + half
-        p_value = float(_p_values(found.values, *errors)[0])
-    return Comparison(difference, low, high, p_value, found.items, found.clusters)
+        verdict = "one run: cannot be told"
+        if not runs.unknown.any():
+            p_value = float(_p_values(found.values, *errors)[0])
+            verdict = "different" if p_value < ERROR else "cannot be told apart"
+            verdict += f", by the spread of {runs.of}'s runs" if runs.of else ""
+    return Comparison(difference, low, high, p_value, found.items, found.clusters, verdict)
+
+
+def spread_of(groups: Sequence[Items], scale: Scale = MEAN, of: str = "") -> Spread:
+    """Return how much the runs of a method differ; the numerators are [runs, items].
+
+    Raises the errors of ``estimate``, and InputError for a single run.
+    """
+    values = _scores(groups, scale, errors=False).values
+    if len(values) < 2:
+        raise InputError(f"the spread between runs needs two or more of them{of and f', and {of} has one'}")
+    return Spread(float(values.var(ddof=1)), len(values) - 1, of)
 
 
 def ranks(
@@ -243,17 +301,10 @@ def ranks(
     found = _scores(groups, scale)
     if found.fewest < FEWEST or found.subjects is None:
         return None
-    starts = np.cumsum([0, *(runs or [1] * len(found.values))])
-    counts = np.diff(starts)
-    rows = [found.values[a:b] for a, b in pairwise(starts)]
-    several = [row for row in rows if len(row) > 1]
-    shared = sum(((row - row.mean()) ** 2).sum() for row in several) / max(1, sum(len(row) - 1 for row in several))
-    still = np.array(fixed if len(fixed) else [not runs] * len(counts))
-    between = np.array([_of_mean(row) if len(row) > 1 else shared for row in rows])
-    between[still & (counts == 1)] = 0
-    freedom = np.where(counts > 1, counts - 1, max(1, sum(len(row) - 1 for row in several)))
-    unknown = ~still & (counts == 1) & (not several)
-    means = _of(found, lambda rows: np.add.reduceat(rows, starts[:-1], axis=-1) / np.diff(starts))
+    counts = list(runs or [1] * len(found.values))
+    of_runs = _runs(found.values, counts, fixed if len(fixed) or runs else [True] * len(counts))
+    between, freedom, unknown = of_runs.variances, of_runs.freedom, of_runs.unknown
+    means = _of(found, lambda rows: _means(rows, counts))
     models = len(means.values)
     p_values = np.ones((models, models))
     for i in range(models):
@@ -329,13 +380,17 @@ def _scores(groups: Sequence[Items], scale: Scale, errors: bool = True) -> _Scor
             rest = test.numerators.sum(axis=1, keepdims=True) - above
             ratios.append((rest / (test.denominators.sum() - below)).T)
             shares.append(below / below.sum())
-        return _Level(_combined(scale, np.stack(ratios, axis=-1)), _freedom(np.mean(shares, axis=0)))
+        weights = np.mean(shares, axis=0)
+        effective = 1 / float((weights**2).sum())
+        return _Level(_combined(scale, np.stack(ratios, axis=-1)), _freedom(weights), effective)
 
     found = np.stack([test.numerators.sum(axis=1) / test.denominators.sum() for test in tests], axis=-1)
     values = _combined(scale, found)
     if not errors:
         return _Scores(values, items, clusters, fewest, None, None, None)
-    relations = level(lambda test: test.relations) if related else None
+    if (relations := level(lambda test: test.relations) if related else None) is not None:
+        # unequal relations count as fewer, but not by ``_AGREEMENT``, which would make intervals of five too wide
+        relations = relations._replace(freedom=max(1.0, relations.effective - 1))
     return _Scores(
         values,
         items,
@@ -392,14 +447,16 @@ def _errors(found: _Scores, between: Sequence[tuple[Floats, Freedom]] = ()) -> t
     if found.subjects is None:
         return None
     variance = _variance(found, found.subjects)
-    parts: list[tuple[Floats, Freedom]] = [(variance, found.subjects.freedom), *between]
+    # each part: a variance, the estimate that makes it uncertain, and the degrees of freedom of that estimate
+    parts: list[tuple[Floats, Floats, Freedom]] = [(variance, variance, found.subjects.freedom)]
+    parts += [(part, part, freedom) for part, freedom in between]
     if found.relations is not None and found.both is not None:
         over = _variance(found, found.relations)
         excess = over - np.minimum(_variance(found, found.both), variance)
-        parts.append((np.maximum(excess, 0), found.relations.freedom))
-    total = sum(part for part, _ in parts)
+        parts.append((np.maximum(excess, 0), over, found.relations.freedom))
+    total = sum(part for part, _, _ in parts)
     with np.errstate(invalid="ignore", divide="ignore"):
-        freedom = 1 / sum((part / total) ** 2 / of for part, of in parts)
+        freedom = 1 / sum((uncertain / total) ** 2 / of for _, uncertain, of in parts)
     return np.sqrt(total), np.where(total > 0, freedom, found.subjects.freedom)
 
 
@@ -420,9 +477,28 @@ def _p_values(values: Floats, errors: Floats, freedom: Floats) -> Floats:
     return p_values
 
 
-def _of_mean(runs: Floats) -> float:
-    """Return the variance of the mean of runs. The variance of one run is not known and counts as 0."""
-    return float(runs.var(ddof=1)) / len(runs) if len(runs) > 1 else 0.0
+def _means(rows: Floats, counts: Sequence[int]) -> Floats:
+    """Return the means over the runs of each model, along the last axis."""
+    means: Floats = np.add.reduceat(rows, np.cumsum([0, *counts[:-1]]), axis=-1) / np.array(counts)
+    return means
+
+
+def _runs(values: Floats, counts: Sequence[int], fixed: Sequence[bool], spread: Spread | None = None) -> _Runs:
+    """Return the error by runs of each model. Models with one run have the pooled spread of those with several."""
+    rows = np.split(values, np.cumsum(counts)[:-1])
+    several = [row for row in rows if len(row) > 1]
+    still = np.array(fixed if len(fixed) else [False] * len(counts)) & (np.array(counts) == 1)
+    alone = ~still & (np.array(counts) == 1)
+    shared, freedom, of = 0.0, 1, ""
+    if several:
+        freedom = sum(len(row) - 1 for row in several)
+        shared = float(sum(((row - row.mean()) ** 2).sum() for row in several)) / freedom
+    elif spread is not None and alone.any():
+        shared, freedom, of = spread
+    variances = np.array([float(row.var(ddof=1)) / len(row) if len(row) > 1 else shared for row in rows])
+    variances[still] = 0
+    each = np.array([len(row) - 1 if len(row) > 1 else freedom for row in rows])
+    return _Runs(variances, each, alone & (not several and spread is None), of)
 
 
 def _ends(value: float, error: float, freedom: float, scale: Scale, clusters: int) -> tuple[float, float]:
@@ -498,8 +574,9 @@ def _together(one: Items, other: Items) -> Items:
     _match(one, other)
     place = {str(name): i for i, name in enumerate(other.ids)}
     order = [place[str(name)] for name in one.ids]
-    columns = [np.broadcast_to(side.numerators, len(side.ids)) for side in (one, other)]
-    return one._replace(numerators=[columns[0], columns[1][order]])
+    columns = [np.atleast_2d(np.asarray(side.numerators, dtype=np.float64)) for side in (one, other)]
+    rows = [np.broadcast_to(column, (len(column), len(one.ids))) for column in columns]
+    return one._replace(numerators=np.concatenate([rows[0], rows[1][:, order]]))
 
 
 def _match(one: Items, other: Items) -> None:

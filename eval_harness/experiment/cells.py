@@ -5,14 +5,14 @@ from __future__ import annotations
 import gc
 import re
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.eval_harness.experiment.recipe import START, Experiment, Line, TaskPlan
+from temporalwiki.eval_harness.experiment.recipe import HEADLINE, START, Experiment, Line, TaskPlan
 from temporalwiki.eval_harness.misalignment import month_of
 from temporalwiki.eval_harness.models.cache import cache_folder
 from temporalwiki.eval_harness.models.local import CachedModel, default_precision, revision
@@ -29,9 +29,11 @@ from temporalwiki.methods.training_data import (
     configs_to_read,
     content_key,
     facts_config,
+    load,
 )
 
 Note = dict[str, Any]  # what is written about a finished cell
+SOFTER = 1.25  # a control: the start model at this temperature knows what the start model knows
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,12 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
     Raises UsageError for configs that the data does not have, that are named twice, or that have no text to retrieve.
     Raises InputError for a missing model or dataset.
     """
-    for function in (_configs, _content, _check_source):  # the data may have changed since the last call
+    for function in (
+        _configs,
+        _content,
+        _check_source,
+        _has_evidence,
+    ):  # the data may have changed since the last call
         function.cache_clear()
     _configs(experiment.data)  # before the model is downloaded or hashed
     planned: list[Cell] = []
@@ -72,6 +79,8 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
     if experiment.start is not None:
         begin = _plan_training(experiment, experiment.start, experiment.start.configs[0], base, START, planned)
     for line in experiment.lines:
+        if line.added and not _has_facts(experiment, line):
+            continue
         before = begin
         months = [month_of(config) for config in line.configs]
         for config, month in zip(line.configs, months, strict=True):
@@ -79,19 +88,40 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
             name = f"{line.label}{line.run}/{phase}" if line.method.trains else line.label
             before = _plan_training(experiment, line, config, before, name, planned)
             for task in experiment.tasks:
+                if line.added and task.name != HEADLINE:
+                    continue
                 for scored in _configs_to_score(experiment, task):
                     if line.method.trains or task.task.start != "needed":
                         start = begin if line.method.trains else None
                         planned.append(_plan_evaluation(experiment, line, before, start, task, scored))
+                    sources = [] if line.added else _sources(experiment, task, scored)
+                    if line.name == "initial" and task.name == HEADLINE:
+                        softer = replace(task, task=replace(task.task, temperature=SOFTER))
+                        planned.append(_plan_evaluation(experiment, line, before, None, softer, scored))
+                        if _has_evidence(task.data, scored):  # the ceiling
+                            sources = list(dict.fromkeys([*sources, EVIDENCE]))
                     # passages can also teach the start model, which is then scored as well
                     planned += [
-                        _plan_evaluation(experiment, line, before, begin, task, scored, source)
-                        for source in _sources(experiment, task, scored)
+                        _plan_evaluation(experiment, line, before, begin, task, scored, source) for source in sources
                     ]
     names = [cell.name for cell in planned]
     if twice := next((name for i, name in enumerate(names) if name in names[:i]), None):
         raise UsageError(f"{experiment.path}: two cells are called {twice}: a config is named twice")
     return planned
+
+
+def _has_facts(experiment: Experiment, line: Line) -> bool:
+    """Return whether a control can be made: ``shuffled`` needs the diffsets of the months and their facts."""
+    if not line.method.reads_facts:
+        return True
+    if not all(config.startswith("diffset-") for config in line.configs):
+        return False
+    return {name for one in line.configs for name in facts_config(line.method, one)} <= set(_configs(experiment.data))
+
+
+@cache
+def _has_evidence(data: str, config: str) -> bool:
+    return any(EVIDENCE in split.column_names for split in load(data, config, None).values())
 
 
 def _plan_training(
@@ -179,7 +209,9 @@ def _plan_evaluation(
     compared = start if plan.task.start else None
     more = [*([compared.key] if compared else []), *([source] if source else [])]
     key = fingerprint("evaluation", checkpoint.key, inputs, read, *more)
-    name = f"{checkpoint.cell}/{plan.name}/{config}" + (f" with {source}" if source else "")
+    temperature = plan.task.recorded_options().get("temperature")
+    name = f"{checkpoint.cell}/{plan.name}/{config}" + (f" at temperature {temperature}" if temperature else "")
+    name += f" with {source}" if source else ""
     wanted = Evaluation(
         checkpoint.folder,
         plan.data,

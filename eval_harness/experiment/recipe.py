@@ -21,12 +21,15 @@ from temporalwiki.methods.recipes import configured, read_recipe
 from temporalwiki.methods.training_data import config_names
 
 START = "start"  # the label of the phase that all methods start from
+HEADLINE = "learned_and_forgotten"  # a board of this task has controls
+_CONTROLS = ("initial", "shuffled", "untrained")  # what such a board needs next to the methods
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._+=-]{0,80}")  # becomes the name of a folder
 _LONG = re.compile(r"\d{8}-\d{8}")
 _MONTH = re.compile(r"\d{4}|\d{8}-\d{8}")
 
 Text = Annotated[str, msgspec.Meta(pattern=r"\S")]
 Seed = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
+Seeds = Annotated[tuple[Seed, ...], msgspec.Meta(min_length=1)]
 Mappings = dict[str, dict[str, Any] | None]
 
 
@@ -40,7 +43,7 @@ class _Wanted(msgspec.Struct, kw_only=True):
     phases: tuple[Text, ...] | None = None
     start: dict[str, Any] | None = None
     past: Text | None = None
-    seeds: Annotated[tuple[Seed, ...], msgspec.Meta(min_length=1)] | None = None
+    seeds: Seeds | None = None
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
     retrieve: tuple[Text, ...] = ()
     output: Text | None = None
@@ -58,6 +61,7 @@ class Line:
     past: str | None
     configs: tuple[str, ...]  # one per phase
     run: str = ""  # follows the label in the names of cells: "-seed1"
+    added: bool = False  # a control that the recipe does not name; only the task ``HEADLINE`` scores it
 
 
 @dataclass(frozen=True)
@@ -118,13 +122,22 @@ def read_experiment(recipe: str) -> Experiment:
         config = _checked(wanted.start.pop("config", None), Text, f"{where}: start: config")
         start = _line(recipe, START, wanted.start, None, (config,))
     lines: list[Line] = []
+    runs: list[Line] = []
     for label, own in wanted.methods.items():
         if not _LABEL.fullmatch(label) or label == START:
             raise UsageError(f"{where}: methods: {label!r} is not a name of letters, digits, dots and dashes")
-        line = _line(recipe, label, own or {}, wanted.past, phases, months)
+        own = dict(own or {})
+        seeds = _checked(own.pop("seeds", wanted.seeds), Seeds | None, f"{where}: methods: {label}: seeds")
+        line = _line(recipe, label, own, wanted.past, phases, months)
         if same := next((other for other in lines if replace(other, label=label) == line), None):
             raise UsageError(f"{where}: methods: {same.label} and {label} are the same")
         lines.append(line)
+        runs += _runs(line, seeds)
+    if HEADLINE in wanted.tasks:
+        for name in _CONTROLS:
+            if not any(name in (line.name, line.label) for line in lines):
+                added = replace(_line(recipe, name, {}, wanted.past, phases, months), added=True)
+                runs += _runs(added, wanted.seeds)
     if not lines:
         raise UsageError(f"{where}: methods: the list is empty")
     return Experiment(
@@ -134,7 +147,7 @@ def read_experiment(recipe: str) -> Experiment:
         data=wanted.data,
         months=months,
         start=start,
-        lines=tuple(run for line in lines for run in _runs(line, wanted.seeds)),
+        lines=tuple(runs),
         tasks=tuple(_task_plan(name, own or {}, wanted.data, where) for name, own in wanted.tasks.items()),
         limit=wanted.limit,
         retrieve=wanted.retrieve,

@@ -11,6 +11,7 @@ from temporalwiki.eval_harness.leaderboard.names import listed, method_name, mon
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
 
+_CONTROLS = ("shuffled", "untrained", "the softened start model", "the ceiling")  # what a board needs
 _MOST_LEADERS = 4  # most names in a sentence
 
 
@@ -100,6 +101,21 @@ class Month:
     entries: tuple[Entry, ...]
     chance: float | None = None  # the percentage of facts that a model without knowledge knows
     spelling: float | None = None  # the percentage of new facts that can be guessed by their letters
+
+    @property
+    def relations(self) -> float | None:
+        """As many equal relations would count as much as those of the new facts."""
+        counts = (entry.values[NEW].row.relations for entry in self.entries if NEW in entry.values)
+        return next((count for count in counts if count is not None), None)
+
+    @property
+    def missing(self) -> str:
+        """A sentence on the controls that were not run; empty without known facts."""
+        rows = [entry.values[NEW].row for entry in self.entries if NEW in entry.values and entry.line.control]
+        there = {row.method for row in rows} | {"the ceiling" for row in rows if row.retrieved}
+        there |= {"the softened start model" for row in rows if not row.retrieved and row.method in (None, "initial")}
+        lacks = [name for name in _CONTROLS if name not in there]
+        return f"Controls that were not run: {listed(lacks)}." if lacks and NEW in self.columns else ""
 
     @property
     def scored(self) -> list[Entry]:

@@ -73,6 +73,7 @@ class Row:
     trained_on_test: bool = False  # such a model is marked, has no ranks, and is never the best
     retrieved: str = ""  # what the model read before each question; with it, it counts as another model
     control: bool = False  # it must know nothing, or it is the ceiling: it has no rank
+    relations: float | None = None  # as many equal relations would count as much as those of the facts
 
 
 # columns of text; the other columns of items are figures and answers

@@ -90,7 +90,16 @@ def test_it_holds_what_was_found_and_how(tmp_path: Path) -> None:
     assert json.loads(path.read_text("utf-8")) == {
         "schema": 1,
         **WHAT,
-        "scores": {"changed/perplexity": {"value": 12.345, "low": 10.0, "high": 1234.5, "items": 2, "clusters": 2}},
+        "scores": {
+            "changed/perplexity": {
+                "value": 12.345,
+                "low": 10.0,
+                "high": 1234.5,
+                "items": 2,
+                "clusters": 2,
+                "relations": None,
+            }
+        },
         "excluded": {"too long": 3},
         "run": {"seconds": 1.0},
     }

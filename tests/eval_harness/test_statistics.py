@@ -36,6 +36,7 @@ from temporalwiki.eval_harness.statistics import (
     estimate,
     quotient,
     ranks,
+    spread_of,
     transfer,
     value_of,
 )
@@ -148,9 +149,10 @@ def test_what_relations_vary_more_than_subjects_is_added(effect: float) -> None:
         jackknife(without(items, labels), value) for labels in (items.clusters, items.relations, both)
     )
     excess = max(of_relations - min(of_both, of_subjects), 0)
-    of_relation = freedom(np.unique(items.relations, return_counts=True)[1])
+    sizes = np.unique(items.relations, return_counts=True)[1]
+    of_relation = sizes.sum() ** 2 / (sizes**2).sum() - 1
     variance = of_subjects + excess
-    of_all = variance**2 / (of_subjects**2 / (40 - 1) + excess**2 / of_relation)
+    of_all = variance**2 / (of_subjects**2 / (40 - 1) + of_relations**2 / of_relation)  # the excess is as uncertain
     half = stats.t.ppf(0.975, of_all) * math.sqrt(variance)
     found = estimate([items])
     assert (found.low, found.high) == pytest.approx((value - half, value + half))
@@ -376,6 +378,8 @@ NO_SCORE = {
 
 # Two models
 
+compare_fixed = partial(compare, fixed=(True, True))  # models that nobody trained, such as two from the Hub
+
 
 def two_models(generator: np.random.Generator, clusters: int, gain: float) -> tuple[Items, Items]:
     """Return two models; the second is better by ``gain``, on items that are hard or easy for both."""
@@ -388,7 +392,7 @@ def test_with_equal_clusters_it_is_the_paired_t_test() -> None:
     means, items = equal(np.random.default_rng(14), 12, models=2)
     expected = stats.ttest_rel(means[1], means[0])
     sides = [items._replace(numerators=row) for row in np.asarray(items.numerators)]
-    found = compare([sides[0]], [sides[1]])
+    found = compare_fixed([sides[0]], [sides[1]])
     interval = expected.confidence_interval()
     assert (found.low, found.high, found.p_value) == pytest.approx((interval.low, interval.high, expected.pvalue))
     assert (found.difference, found.items, found.clusters) == (
@@ -400,13 +404,13 @@ def test_with_equal_clusters_it_is_the_paired_t_test() -> None:
 
 def test_a_model_compared_with_itself_differs_by_nothing() -> None:
     items = clustered(np.random.default_rng(9), 50, 0.5)
-    result = compare([items], [items], PERPLEXITY)
+    result = compare_fixed([items], [items], PERPLEXITY)
     assert (result.difference, result.low, result.high, result.p_value) == (0, 0, 0, 1)
 
 
 def test_swapped_models_have_the_opposite_difference_and_the_same_p_value() -> None:
     one, other = two_models(np.random.default_rng(10), 50, 0.05)
-    there, back = compare([one], [other], PERPLEXITY), compare([other], [one], PERPLEXITY)
+    there, back = compare_fixed([one], [other], PERPLEXITY), compare_fixed([other], [one], PERPLEXITY)
     assert (back.difference, back.low, back.high) == pytest.approx((-there.difference, -there.high, -there.low))
     assert there.p_value == pytest.approx(back.p_value)
 
@@ -414,7 +418,7 @@ def test_swapped_models_have_the_opposite_difference_and_the_same_p_value() -> N
 def test_paired_interval_is_narrower_than_two_separate_ones() -> None:
     one, other = two_models(np.random.default_rng(11), 300, 0.1)
     separate = math.hypot(*(width(estimate([items])) for items in (one, other)))
-    paired = compare([one], [other])
+    paired = compare_fixed([one], [other])
     assert width(paired) < separate / 3
     assert paired.low is not None and paired.low > 0
 
@@ -422,12 +426,12 @@ def test_paired_interval_is_narrower_than_two_separate_ones() -> None:
 def test_difference_of_perplexities_is_that_of_their_logs() -> None:
     generator = np.random.default_rng(12)
     (a, c), (b, d) = two_models(generator, 30, 0.2), two_models(generator, 20, -0.3)
-    result = compare([a, b], [c, d], PERPLEXITY)
+    result = compare_fixed([a, b], [c, d], PERPLEXITY)
     before, after = (estimate(side, PERPLEXITY) for side in ([a, b], [c, d]))
     assert math.exp(result.difference) == pytest.approx(after.value / before.value)
     assert (result.items, result.clusters) == (before.items, before.clusters)
     quotient_of_them = estimate([c, a], QUOTIENT)
-    assert quotient_of_them.value == pytest.approx(math.exp(compare([a], [c], PERPLEXITY).difference))
+    assert quotient_of_them.value == pytest.approx(math.exp(compare_fixed([a], [c], PERPLEXITY).difference))
 
 
 def test_items_are_matched_by_id_in_any_order() -> None:
@@ -436,14 +440,14 @@ def test_items_are_matched_by_id_in_any_order() -> None:
     shuffled = Items(
         np.asarray(other.numerators)[order], 1, [other.clusters[i] for i in order], [str(other.ids[i]) for i in order]
     )
-    assert compare([one], [shuffled]) == compare([one], [other])
+    assert compare_fixed([one], [shuffled]) == compare_fixed([one], [other])
 
 
 @pytest.mark.parametrize("clusters", [10, 60])
 def test_p_value_is_below_a_level_as_often_as_the_level_says_if_models_are_equal(clusters: int) -> None:
     """400 times, no gain: of p < 0.05, 20 are expected, of p < 0.5, 200; three standard errors are 13 and 30."""
     generator = np.random.default_rng(15)
-    results = [compare(*([side] for side in two_models(generator, clusters, 0.0))) for _ in range(400)]
+    results = [compare_fixed(*([side] for side in two_models(generator, clusters, 0.0))) for _ in range(400)]
     p_values = [result.p_value for result in results if result.p_value is not None]
     assert len(p_values) == 400
     assert 7 <= sum(p_value < 0.05 for p_value in p_values) <= 33
@@ -452,14 +456,78 @@ def test_p_value_is_below_a_level_as_often_as_the_level_says_if_models_are_equal
 
 @pytest.mark.parametrize("gain", [0.0, 0.04, 0.06, 0.08, 0.2])
 def test_p_value_agrees_with_the_interval(gain: float) -> None:
-    result = compare(*([side] for side in two_models(np.random.default_rng(16), 60, gain)))
+    result = compare_fixed(*([side] for side in two_models(np.random.default_rng(16), 60, gain)))
     assert result.low is not None and result.high is not None and result.p_value is not None
     assert (result.p_value < 0.05) == (result.low > 0 or result.high < 0)
 
 
 def test_one_cluster_has_neither_interval_nor_p_value() -> None:
-    result = compare([Items([1, 2], 1, "aa", "xy")], [Items([2, 3], 1, "aa", "xy")])
+    result = compare_fixed([Items([1, 2], 1, "aa", "xy")], [Items([2, 3], 1, "aa", "xy")])
     assert (result.difference, result.low, result.high, result.p_value) == (1, None, None, None)
+
+
+RUNS = np.array([[50.0, 54, 46], [60, 61, 59]])  # percent that three runs of two methods know, in every cluster
+
+
+def of_runs(values: Sequence[float], clusters: int = 30) -> Items:
+    """Return runs that score the same in each cluster but for noise that all runs share."""
+    noise = np.random.default_rng(40).normal(size=clusters)
+    labels = [str(i) for i in range(clusters)]
+    return Items([value + noise for value in values], 1, labels, labels)
+
+
+def test_runs_are_compared_by_hand() -> None:
+    """All runs share the noise of the facts, so only the runs' spread is left: Welch's t test of 3 and 3 runs."""
+    found = compare([of_runs(RUNS[0])], [of_runs(RUNS[1])])
+    expected = stats.ttest_ind(RUNS[1], RUNS[0], equal_var=False)
+    interval = expected.confidence_interval()
+    assert (found.difference, found.p_value) == (pytest.approx(10), pytest.approx(expected.pvalue))
+    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
+    assert found.verdict == "different"
+
+
+ONE_RUN: dict[str, tuple[Sequence[float], Sequence[float], dict[str, Any], str]] = {
+    "one run each": ([50], [60], {}, "one run: cannot be told"),
+    "one run, and a model that nobody trained": ([50], [60], {"fixed": (True, False)}, "one run: cannot be told"),
+    "the other has runs that differ little": ([50], [59, 60, 61], {}, "different"),
+    "the other has runs that differ much": ([50], [40, 60, 80], {}, "cannot be told apart"),
+    "two that nobody trained": ([50], [60], {"fixed": (True, True)}, "different"),
+    "runs of a third that differ little": (
+        [50],
+        [60],
+        {"spread": [1, 2, 3]},
+        "different, by the spread of EWC's runs",
+    ),
+    "runs of a third that differ much": (
+        [50],
+        [60],
+        {"spread": [1, 20, 40]},
+        "cannot be told apart, by the spread of EWC's runs",
+    ),
+    "runs of its own come first": ([49, 50, 51], [59, 60, 61], {"spread": [1, 20, 40]}, "different"),
+}
+
+
+@pytest.mark.parametrize("case", ONE_RUN)
+def test_one_run_is_told_apart_only_by_a_known_spread(case: str) -> None:
+    first, second, options, verdict = ONE_RUN[case]
+    if "spread" in options:
+        options = {"spread": spread_of([of_runs(options["spread"])], of="EWC")}
+    found = compare([of_runs(first)], [of_runs(second)], **options)
+    assert found.verdict == verdict
+    assert (found.p_value is None) == verdict.startswith("one run")
+
+
+def test_a_spread_needs_two_runs() -> None:
+    with pytest.raises(InputError, match="two or more of them, and EWC has one"):
+        spread_of([of_runs([50])], of="EWC")
+
+
+@pytest.mark.parametrize(("sizes", "effective"), [([5, 5, 5], 3), ([8, 1, 1], 100 / 66), ([10], None)])
+def test_an_estimate_says_how_many_relations_count(sizes: Sequence[int], effective: float | None) -> None:
+    relations = np.repeat(np.arange(len(sizes)), sizes).tolist()
+    found = estimate([Items(np.arange(len(relations)), 1, range(len(relations)), (), relations)])
+    assert found.relations == (effective and pytest.approx(effective))
 
 
 PAIR = Items([1, 2], 1, ["a", "b"], ["x", "y"])
@@ -590,7 +658,7 @@ def test_two_models_are_told_apart_where_compare_says_so() -> None:
     agree = 0
     for gain in np.linspace(0, 0.12, 12):
         one, other = two_models(generator, 200, float(gain))
-        p_value = compare([one], [other]).p_value
+        p_value = compare_fixed([one], [other]).p_value
         assert p_value is not None
         if not 0.03 < p_value < 0.07:
             both = side_by_side(one.numerators, other.numerators, clusters=one.clusters)

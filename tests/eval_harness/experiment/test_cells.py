@@ -48,6 +48,10 @@ def test_each_cell_comes_after_what_it_needs(write: Write) -> None:
     assert len({cell.note_path for cell in found.values()}) == len(found)
 
 
+# what a board of known facts needs next to the methods: here without ``shuffled``, because the data has no facts-*
+CONTROLS = (("initial", " at temperature 1.25"), ("initial", " with evidence"), ("untrained", ""))
+
+
 def test_facts_are_asked_of_the_start_as_well(write: Write) -> None:
     """Initial says what is known before any training; the other cells depend on what all methods start from."""
     tasks = {"experiment/tasks": {"learned_and_forgotten": {}, "deleted": {}}}
@@ -58,7 +62,11 @@ def test_facts_are_asked_of_the_start_as_well(write: Write) -> None:
         for label in ("diff", "lora")
         for month in ("0910", "1011")
         for tested in ("0910", "1011")
-    } | {f"initial/learned_and_forgotten/probes-{tested}" for tested in ("0910", "1011")}
+    } | {
+        f"{control}/learned_and_forgotten/probes-{tested}{how}"
+        for tested in ("0910", "1011")
+        for control, how in (("initial", ""), *CONTROLS)
+    }
     assert any(name.startswith("initial/deleted") for name in found)
 
 
@@ -73,7 +81,36 @@ def test_every_model_is_also_asked_with_passages(write: Write) -> None:
         f"{model}/learned_and_forgotten/probes-0910 with {source}"
         for model in ("initial", "diff/0910", "lora/0910")
         for source in ("unchanged-0910", "evidence")
+        if (model, source) != ("initial", "evidence")  # the ceiling, which is there without being named
     }
+
+
+def test_controls_that_a_recipe_does_not_name_are_added(write: Write, there: Path, tmp_path: Path) -> None:
+    """They are scored on known facts alone; those that it names are scored on all of its tasks."""
+    data = shutil.copytree(there / "data", tmp_path / "data")
+    facts = {f"facts-{month}": {"changed": rows(CHANGED)} for month in ("0910", "1011")}
+    card = (data / "README.md").read_text("utf-8")
+    more = write_dataset(tmp_path / "more", facts)
+    shutil.copytree(more / "data", data / "data", dirs_exist_ok=True)
+    listed = (more / "README.md").read_text("utf-8").removeprefix("---\nconfigs:\n")
+    (data / "README.md").write_text(card.removesuffix("---\n") + listed, "utf-8")
+    tasks = {"learned_and_forgotten": {}, "twiki_probes": {"answers": False, "light_tuning": False}}
+    methods = {"diff": {"seeds": [3, 4]}, "random": {"method": "untrained"}}
+    recipe = {"data": str(data), "months": ["0910"], "methods": methods, "tasks": tasks}
+    found = plan(write(**{f"experiment/{key}": value for key, value in recipe.items()}))
+    learned, text = "learned_and_forgotten/probes-0910", "twiki_probes/probes-0910"
+    assert [name for name in found if name.partition("/")[0] not in ("diff-seed3", "diff-seed4")] == [
+        "random",
+        f"random/{learned}",
+        f"random/{text}",
+        "initial",
+        f"initial/{learned}",
+        f"initial/{learned} at temperature 1.25",
+        f"initial/{learned} with evidence",
+        "shuffled/0910",
+        f"shuffled/0910/{learned}",
+    ]
+    assert {"diff-seed3/0910", "diff-seed4/0910"} < found.keys()
 
 
 @pytest.mark.parametrize(
