@@ -33,16 +33,9 @@ from temporalwiki.api.build import split_rows, work_folder
 from temporalwiki.api.table import Table, tell
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import from_mapping, option
-from temporalwiki.builders.ckl.build_config import (
-    CONFIGS,
-    EASY,
-    CklSources,
-    build_configs,
-    check_name,
-    check_sources,
-    options_of,
-)
+from temporalwiki.builders.ckl.build_config import CklSources, build_configs, check_sources, options_of
 from temporalwiki.builders.ckl.config import described, write
+from temporalwiki.builders.ckl.schemas import CONFIGS, EASY, check_name
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
 from temporalwiki.builders.dataset_folder import check_place
 from temporalwiki.builders.inspection import describe_manifest

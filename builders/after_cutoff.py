@@ -54,7 +54,7 @@ class CutoffPoint(msgspec.Struct, frozen=True):
 
 
 class CutoffManifest(msgspec.Struct, frozen=True):
-    """A result file of `temporalwiki cutoff`. Older ones do not say which data and evidence it comes from."""
+    """A result file of `temporalwiki cutoff`."""
 
     model: str
     overall: CutoffMonths

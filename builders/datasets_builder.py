@@ -26,8 +26,9 @@ from temporalwiki.base.options import from_mapping
 from temporalwiki.base.terminal import say
 from temporalwiki.builders import checksums
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.ckl.build_config import CONFIGS, CklSources, build_configs, check_name, options_of
+from temporalwiki.builders.ckl.build_config import CklSources, build_configs, options_of
 from temporalwiki.builders.ckl.config import write
+from temporalwiki.builders.ckl.schemas import CONFIGS, check_name
 from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.finish import INCLUDE

@@ -90,9 +90,7 @@ def _build_counts(manifest: BuiltManifest) -> list[str]:
         *table(facts),
     ]
     diffset = manifest.counts.diffset
-    if diffset.words_new is not None and diffset.words_reworded is not None:
-        words = f"words {diffset.words:,} = new {diffset.words_new:,} + reworded {diffset.words_reworded:,}"
-        lines.insert(1, words)
+    lines.insert(1, f"words {diffset.words:,} = new {diffset.words_new:,} + reworded {diffset.words_reworded:,}")
     if stages := manifest.run.stages:
         lines += ["", *table(_stages(stages))]
     return lines

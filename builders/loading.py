@@ -18,7 +18,6 @@ from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.after_cutoff import Filter, read_after
 from temporalwiki.builders.ckl import schemas as ckl
-from temporalwiki.builders.ckl.build_config import check_name
 from temporalwiki.builders.configs import SCHEMAS, SPLITS
 from temporalwiki.builders.manifests import CklManifest, find_config
 
@@ -147,7 +146,7 @@ def _texts(value: object) -> Iterator[str]:
 
 def _is_of_ckl(name: str) -> bool:
     try:
-        check_name(name)
+        ckl.check_name(name)
     except UsageError:
         return False
     return name != "kilt"  # which is several

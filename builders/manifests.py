@@ -20,7 +20,6 @@ from temporalwiki.base.files import digest, read_small
 from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
 from temporalwiki.builders.snapshot import Interval, check_date
-from temporalwiki.builders.wikidata.probes import CAPS
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Digest = Annotated[str, msgspec.Meta(pattern=r"\A[0-9a-f]{64}\Z")]
@@ -194,9 +193,8 @@ class DiffsetCounts(msgspec.Struct, frozen=True):
 
     words: Count
     articles: Count = 0
-    # older manifests lack these
-    words_new: Count | None = None
-    words_reworded: Count | None = None
+    words_new: Count = 0
+    words_reworded: Count = 0
     words_of_other_typography: Count = 0  # of sentences that are not in the diffset
     sentences_without_formula: Count = 0  # of changed paragraphs, new and old, which are not in the diffset
 
@@ -212,7 +210,7 @@ class Grades(msgspec.Struct, frozen=True):
 class FactCounts(msgspec.Struct, frozen=True):
     """How many facts of one split are left after each step (Table 2 of the paper).
 
-    ``facts`` has the grades of the facts before the caps, ``probes`` the grades after them. Older manifests lack both.
+    ``facts`` has the grades of the facts before the caps, ``probes`` the grades after them.
     """
 
     categorised: Count
@@ -250,13 +248,13 @@ class BuildOptions(msgspec.Struct, frozen=True):
 
     seed: int
     unchanged_fraction: float
-    compare: str = "exact"  # as in older manifests
-    caps: tuple[float, float, float] | None = CAPS
+    compare: str
+    caps: tuple[float, float, float] | None
     allow_truncated: bool = False
 
 
 class StageRun(msgspec.Struct, frozen=True):
-    """The cost of one stage of a build. Older manifests have only the first three fields."""
+    """The cost of one stage of a build."""
 
     tasks: Count
     cpu_seconds: float

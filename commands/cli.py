@@ -255,7 +255,7 @@ def _of_tasks(named: argparse.Namespace) -> Iterator[Extra]:
 
 def _of_config(named: argparse.Namespace) -> Iterator[Extra]:
     from temporalwiki.api.ckl import own_options
-    from temporalwiki.builders.ckl.build_config import check_name
+    from temporalwiki.builders.ckl.schemas import check_name
 
     with suppress(UsageError):  # the function reports the error
         if config := getattr(named, "config", None):

@@ -21,9 +21,7 @@ from rapidfuzz.process import extractOne
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.published import source_of
-from temporalwiki.builders.wikidata.cues import UNSPACED
-from temporalwiki.builders.wikipedia.novelty import ALIKE
-from temporalwiki.builders.wikipedia.sentences import split_sentences
+from temporalwiki.builders.wikipedia.words import UNSPACED
 from temporalwiki.eval_harness.cutoff import Item
 from temporalwiki.eval_harness.facts import COLUMNS, prompt_of, score_facts
 from temporalwiki.eval_harness.models.interface import question_about, read_replies
@@ -251,6 +249,8 @@ def _texts(
 
 
 def _sentences(row: Row) -> list[str]:
+    from temporalwiki.builders.wikipedia.sentences import split_sentences  # with the whole wikitext parser
+
     host = re.match(r"https?://([a-z]{2,3})\.", row.get("url") or "")
     language = host[1] if host else "en"
     texts = [text for part in (row["text"] or "").split("\n\n") for text in split_sentences(part, language)]
@@ -268,6 +268,8 @@ def masked_dates(sentence: str, language: str = "en") -> str:
 
 def _pair(removed: Sequence[str], added: Sequence[str]) -> tuple[str, str] | None:
     """Return the most similar removed and new sentence; pairs that only their dates distinguish do not count."""
+    from temporalwiki.builders.wikipedia.novelty import ALIKE  # with the wikitext parser
+
     best: tuple[float, str, str] | None = None
     kept = [text for text in added if text not in removed]
     for sentence in removed:

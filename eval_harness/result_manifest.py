@@ -68,7 +68,7 @@ class ResultStart(msgspec.Struct, frozen=True):
 
     name: str
     revision: str
-    precision: str = ""  # older results do not say
+    precision: str = ""
 
 
 class ResultNewer(msgspec.Struct, frozen=True):
@@ -100,7 +100,7 @@ class ResultData(msgspec.Struct, frozen=True):
     config: str
     rows: dict[str, Count]
     hash: str
-    source: DataSource | None = None  # None for data in memory and in older results
+    source: DataSource | None = None  # None for data in memory
     newer: ResultNewer | None = None
     retrieved: ResultRetrieved | None = None
 

@@ -17,7 +17,6 @@ import datasets
 import msgspec
 import numpy as np
 
-from temporalwiki import __version__
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import fingerprint, write_json
@@ -267,7 +266,7 @@ def _evaluate(
     if model.state.is_main_process:
         run = {
             "seconds": round(time.perf_counter() - begun, 1),
-            "temporalwiki": __version__,
+            "temporalwiki": version("temporalwiki"),
             "device": str(model.state.device),
             "processes": model.state.num_processes,
             "python": sys.version.split()[0],

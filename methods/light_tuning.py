@@ -17,9 +17,9 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.published import source_of
 from temporalwiki.methods.architecture import train_text
-from temporalwiki.methods.method import Method, Model, Phase
+from temporalwiki.methods.method import Method, Model, Phase, TrainingData
 from temporalwiki.methods.trainer import ContinualMixin
-from temporalwiki.methods.training_data import TrainingData, load
+from temporalwiki.methods.training_data import load
 
 _COLUMNS = ("subject", "relation", "object")
 

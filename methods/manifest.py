@@ -10,7 +10,6 @@ import msgspec
 from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import fingerprint, read_json
-from temporalwiki.builders.configs import TEST_DATA
 from temporalwiki.builders.manifests import OTHER, Count, DataFile
 from temporalwiki.builders.published import DataSource
 
@@ -54,10 +53,10 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
     trained_on_test: list[str] = []  # the test configs that this phase or an earlier one read
     parameters: Parameters | None = None
     data: dict[str, Any] = {}  # a description of the rows that were read
-    sources: list[DataSource] = []  # the configs that this phase read; older manifests lack them
+    sources: list[DataSource] = []  # the configs that this phase read
     earlier_sources: list[DataSource] = []  # the same of earlier phases, oldest first
     steps: Count | None = None  # None if the method trains nothing
-    earlier_steps: list[Count] = []  # of each earlier phase that trained, oldest first; older manifests do not say
+    earlier_steps: list[Count] = []  # of each earlier phase that trained, oldest first
     loss: Loss | None = None
     log: list[dict[str, Any]] = []
     files: list[DataFile] = []  # of the model and the tokenizer
@@ -65,18 +64,9 @@ class TrainingManifest(msgspec.Struct, frozen=True, kw_only=True):
     versions: dict[str, str] = {}  # of libraries
     content: dict[str, Any] = {}
 
-    @property
-    def on_test(self) -> list[str]:
-        """The test configs that this phase or an earlier one read.
-
-        Older manifests do not list them: then only this training's own config is known.
-        """
-        own = [self.run.config] if self.steps and self.run.config.startswith(TEST_DATA) else []
-        return sorted({*self.trained_on_test, *own})
-
 
 class _CheckpointFiles(msgspec.Struct):
-    """The fields of ``training.json`` that list files. Older checkpoints lack them."""
+    """The fields of ``training.json`` that list files."""
 
     files: list[DataFile] = []
     settings: dict[str, str] = {}  # fingerprints of files that name the base model, without its name

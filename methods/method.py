@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
+import datasets
 import numpy as np
 import torch
 from peft import PeftModel
@@ -15,12 +16,10 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from temporalwiki.base.options import check_options
+from temporalwiki.builders.published import DataSource
 from temporalwiki.methods.architecture import train_text
 from temporalwiki.methods.expansion import expansion_of, unwrapped, write_expansion
 from temporalwiki.methods.packing import check_columns
-
-if TYPE_CHECKING:
-    from temporalwiki.methods.training_data import TrainingData
 
 Model: TypeAlias = PreTrainedModel | PeftModel
 Batch = Mapping[str, torch.Tensor]
@@ -42,6 +41,17 @@ class StepShare:
 # (model, batch, logits, share) -> a term of the loss, already divided by share.tokens or multiplied by share.fraction;
 # with --fused-loss there are no logits
 ExtraLoss = Callable[[nn.Module, Batch, torch.Tensor, StepShare], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The examples of a run, and their description for the manifest."""
+
+    new: datasets.Dataset
+    past: datasets.Dataset | None
+    description: dict[str, Any]
+    sources: list[DataSource]  # of the configs that were read
+    held_out: datasets.Dataset | None = None  # examples of new data that are not trained on
 
 
 def _not_on_disk() -> Model:

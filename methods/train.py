@@ -35,12 +35,11 @@ from temporalwiki.methods.method import Method, Phase
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
 from temporalwiki.methods.processes import processes, sharded
 from temporalwiki.methods.quantization import check_installed, quantized
-from temporalwiki.methods.trainer import last_complete, no_space_left
+from temporalwiki.methods.trainer import last_complete, make_trainer, no_space_left
 from temporalwiki.methods.training_data import (
     check_content,
     config_names,
     configs_to_read,
-    make_trainer,
     on_test,
     read_training_data,
 )
@@ -327,7 +326,7 @@ def _inherited(reference: str, on_test: list[str]) -> dict[str, Any]:
     start = checkpoint.training_of(reference)
     steps = [*start.earlier_steps, *filter(None, [start.steps])] if start else []
     base = reference if checkpoint.is_hub_id(reference) else start and start.base
-    on_test = sorted({*on_test, *(start.on_test if start else ())})
+    on_test = sorted({*on_test, *(start.trained_on_test if start else ())})
     earlier = msgspec.to_builtins([*start.earlier_sources, *start.sources]) if start else []
     found = {"base": base, "trained_on_test": on_test, "earlier_steps": steps, "earlier_sources": earlier}
     return {name: value for name, value in found.items() if value}

@@ -14,9 +14,12 @@ import math
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import datasets
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -26,6 +29,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import (
+    PreTrainedTokenizerBase,
     PrinterCallback,
     Trainer,
     TrainerCallback,
@@ -40,10 +44,12 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import sync_tree
 from temporalwiki.base.json_files import write_json
 from temporalwiki.base.progress import Progress
+from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.attention import is_flash, one_row
 from temporalwiki.methods.master_weights import MasterWeights
-from temporalwiki.methods.method import Batch, ExtraLoss, Method, StepShare
+from temporalwiki.methods.method import Batch, ExtraLoss, Method, Phase, StepShare, TrainingData
 from temporalwiki.methods.options import TrainOptions
+from temporalwiki.methods.packing import PackedBatch
 from temporalwiki.methods.speed import Speed, peak, work
 
 COMPILER = "inductor"
@@ -484,3 +490,67 @@ class Display(TrainerCallback):
     def on_train_end(self, args: Any, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         """Close the display."""
         self.progress.close()
+
+
+def make_trainer(
+    model: Any,
+    method: Method,
+    training_data: TrainingData,
+    tokenizer: PreTrainedTokenizerBase,
+    options: TrainOptions,
+    precision: str,
+    phase: Phase,
+    name: str,
+) -> Any:
+    """Return the trainer for ``training_data``, with a fixed data order and checkpoints in the phase's folder.
+
+    Raises InputError for a tokenizer that cannot pad.
+    """
+    if tokenizer.eos_token_id is None and tokenizer.pad_token_id is None:
+        raise InputError(
+            "the tokenizer has neither an end token nor a padding token; add one to tokenizer_config.json"
+        )
+    past = 0 if training_data.past is None else len(training_data.past)
+    if options.compile:
+        torch.compiler.reset()  # else it gives up at the ninth model of a process
+    order = example_order(method, options, len(training_data.new), past)
+    steps = len(order) // options.batch_size
+    arguments: Callable[..., TrainingArguments] = partial(
+        training_arguments, options=options, precision=precision, folder=phase.folder, steps=steps, name=name
+    )
+    own = method.own_trainer(model, training_data, order, tokenizer, arguments)
+    if own is not None:
+        own.set_up(options, method, phase.earlier)
+        return own
+    masked = is_encoder_decoder(model)
+    if options.fused_loss:
+        fuse_loss(model)
+    collate: Any = PackedBatch.of(tokenizer, options.sequence_length) if not masked else None
+    if masked:
+        from temporalwiki.methods.salient_spans import MaskedBatch
+
+        collate = MaskedBatch.of(model, tokenizer)
+    examples = OrderedExamples(order, training_data.new, training_data.past)
+    trainer = ContinualTrainer(
+        model=model, args=arguments(kind=TrainingArguments), train_dataset=examples, data_collator=collate
+    )
+    trainer.set_up(options, method, phase.earlier)
+
+    def batches(source: datasets.Dataset, numbers: Iterable[int]) -> Iterator[Batch]:
+        at = iter(numbers)
+        while some := list(islice(at, trainer.args.per_device_train_batch_size)):
+            batch: Mapping[str, Any] = collate([source[number] for number in some])
+            yield {key: tensor.to(trainer.args.device) for key, tensor in batch.items()}
+
+    def sample_batches(wanted: int) -> list[Batch]:
+        source = training_data.new if training_data.past is None else training_data.past
+        # evenly spaced, so that a small sample covers all of the data
+        chosen = np.unique(np.linspace(0, len(source) - 1, min(wanted, len(source))).astype(int))
+        return list(batches(source, chosen.tolist()))
+
+    if (held_out := training_data.held_out) is not None:
+        trainer.held_out = lambda: batches(held_out, range(len(held_out)))
+    # flash kernels do not compute in the precision of the weights
+    with trainer.accelerator.autocast() if is_flash(model) else contextlib.nullcontext():
+        trainer.extra_loss = method.extra_loss(model, sample_batches, phase)
+    return trainer

@@ -1,59 +1,32 @@
-"""Load the configs that a run trains on, turn them into examples for its model, and make the trainer."""
+"""Load the configs that a run trains on, and turn them into examples for its model."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import partial
-from itertools import islice
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import datasets
-import numpy as np
-import torch
 from datasets.exceptions import DatasetsError
 from huggingface_hub import HfFileSystem
-from transformers import PreTrainedTokenizerBase, TrainingArguments
+from transformers import PreTrainedTokenizerBase
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import did_you_mean
-from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.configs import TEST_DATA
 from temporalwiki.builders.loading import check_card, load_dataset, state_of
-from temporalwiki.builders.published import DataSource, source_of
+from temporalwiki.builders.published import source_of
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder, mixes_documents
-from temporalwiki.methods.attention import is_flash
-from temporalwiki.methods.method import Batch, Method, Phase
+from temporalwiki.methods.method import Method, TrainingData
 from temporalwiki.methods.options import TrainOptions
-from temporalwiki.methods.packing import PackedBatch, pack_dataset
-from temporalwiki.methods.salient_spans import MaskedBatch, mask_dataset
-from temporalwiki.methods.trainer import (
-    ContinualTrainer,
-    OrderedExamples,
-    example_order,
-    fuse_loss,
-    training_arguments,
-)
+from temporalwiki.methods.packing import pack_dataset
 
 _HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _INTERVAL = re.compile(r"diffset-(?:(?P<prev>\d{8})-\d{8}|(?P<month>\d\d)\d\d)")
-
-
-@dataclass(frozen=True)
-class TrainingData:
-    """The examples of a run, and their description for the manifest."""
-
-    new: datasets.Dataset
-    past: datasets.Dataset | None
-    description: dict[str, Any]
-    sources: list[DataSource]  # of the configs that were read
-    held_out: datasets.Dataset | None = None  # examples of new data that are not trained on
 
 
 def configs_to_read(
@@ -107,7 +80,7 @@ def check_content(data: str, reads: Sequence[str], method: Method, options: Trai
         features = _builder(data, config).info.features
         if features is not None:
             method.check_columns(list(features), f"{data}, {config}")
-    finder(options.spans)
+    _finder(options)
 
 
 def read_training_data(
@@ -220,66 +193,6 @@ def past_config(name: str, data: str, config: str, configs: list[str]) -> str:
     raise UsageError(f"{name} needs past data: name a config of {data} with --past: {_listed(configs)}")
 
 
-def make_trainer(
-    model: Any,
-    method: Method,
-    training_data: TrainingData,
-    tokenizer: PreTrainedTokenizerBase,
-    options: TrainOptions,
-    precision: str,
-    phase: Phase,
-    name: str,
-) -> Any:
-    """Return the trainer for ``training_data``, with a fixed data order and checkpoints in the phase's folder.
-
-    Raises InputError for a tokenizer that cannot pad.
-    """
-    if tokenizer.eos_token_id is None and tokenizer.pad_token_id is None:
-        raise InputError(
-            "the tokenizer has neither an end token nor a padding token; add one to tokenizer_config.json"
-        )
-    past = 0 if training_data.past is None else len(training_data.past)
-    if options.compile:
-        torch.compiler.reset()  # else it gives up at the ninth model of a process
-    order = example_order(method, options, len(training_data.new), past)
-    steps = len(order) // options.batch_size
-    arguments: Callable[..., TrainingArguments] = partial(
-        training_arguments, options=options, precision=precision, folder=phase.folder, steps=steps, name=name
-    )
-    own = method.own_trainer(model, training_data, order, tokenizer, arguments)
-    if own is not None:
-        own.set_up(options, method, phase.earlier)
-        return own
-    masked = is_encoder_decoder(model)
-    if options.fused_loss:
-        fuse_loss(model)
-    collate: Any = MaskedBatch.of(model, tokenizer) if masked else PackedBatch.of(tokenizer, options.sequence_length)
-    examples = OrderedExamples(order, training_data.new, training_data.past)
-    trainer = ContinualTrainer(
-        model=model, args=arguments(kind=TrainingArguments), train_dataset=examples, data_collator=collate
-    )
-    trainer.set_up(options, method, phase.earlier)
-
-    def batches(source: datasets.Dataset, numbers: Iterable[int]) -> Iterator[Batch]:
-        at = iter(numbers)
-        while some := list(islice(at, trainer.args.per_device_train_batch_size)):
-            batch: Mapping[str, Any] = collate([source[number] for number in some])
-            yield {key: tensor.to(trainer.args.device) for key, tensor in batch.items()}
-
-    def sample_batches(wanted: int) -> list[Batch]:
-        source = training_data.new if training_data.past is None else training_data.past
-        # evenly spaced, so that a small sample covers all of the data
-        chosen = np.unique(np.linspace(0, len(source) - 1, min(wanted, len(source))).astype(int))
-        return list(batches(source, chosen.tolist()))
-
-    if (held_out := training_data.held_out) is not None:
-        trainer.held_out = lambda: batches(held_out, range(len(held_out)))
-    # flash kernels do not compute in the precision of the weights
-    with trainer.accelerator.autocast() if is_flash(model) else nullcontext():
-        trainer.extra_loss = method.extra_loss(model, sample_batches, phase)
-    return trainer
-
-
 def load(data: str, config: str, split: str | None) -> Any:
     """Load a config, or one ``split`` of it, with ``datasets``; raise InputError if it cannot be loaded."""
     path, revision = checkpoint.split_revision(data)
@@ -336,9 +249,18 @@ def _examples(
     """Return a config's articles as examples for the model (packed, or with masked spans for T5), and their counts."""
     cache = Path(datasets.config.HF_DATASETS_CACHE) / "temporalwiki-examples"
     if is_encoder_decoder(model):
-        find, rate = finder(options.spans), options.mask_rate
+        from temporalwiki.methods.salient_spans import mask_dataset
+
+        find, rate = _finder(options), options.mask_rate
         return mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
     return pack_dataset(rows, config, tokenizer, options.sequence_length, cache, apart)
+
+
+def _finder(options: TrainOptions) -> Any:
+    """Return what finds the spans to mask; raise InputError for a spaCy pipeline that is missing."""
+    from temporalwiki.builders.ckl.salient_spans import finder  # only T5 needs it
+
+    return finder(options.spans)
 
 
 def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:

@@ -140,8 +140,8 @@ def _training(card: Card) -> Iterator[tuple[str, str]]:
     yield "base model", on_hub or str(history["base"] or run.model)
     if history["trained_on"]:
         yield "trained on, oldest first", ", ".join(map(str, history["trained_on"]))
-    if training.on_test:
-        yield "test data among it", ", ".join(training.on_test)
+    if training.trained_on_test:
+        yield "test data among it", ", ".join(training.trained_on_test)
     yield "data of the last phase", next((source.id for source in training.sources if source.id), run.data)
     for source in training.sources:
         found = (
@@ -262,7 +262,7 @@ def _dataset(card: Card, result: Result) -> str:
 def _index(card: Card, task: str) -> list[EvalResult]:
     """Return the scores that fit the Hub's model-index, unless the model was trained on test data."""
     found = []
-    for result in _sorted(card.results) if not card.training.on_test else ():
+    for result in _sorted(card.results) if not card.training.trained_on_test else ():
         if result.manifest.scored != result.manifest.task.name:
             continue  # the index names datasets and splits: it cannot say that rows were dropped or passages read
         task_name, data = result.manifest.task.name, result.manifest.data

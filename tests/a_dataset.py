@@ -53,7 +53,7 @@ def write_probes(
         manifest = {
             "interval": {"wiki": "enwiki", "prev": prev, "recent": recent},
             "inputs": [],
-            "options": {"seed": 0, "unchanged_fraction": 1.0},
+            "options": {"seed": 0, "unchanged_fraction": 1.0, "compare": "exact", "caps": [0.01, 0.05, 0.05]},
             "configs": {f"diffset-{interval}": {"short_name": f"diffset-{prev[4:6]}{recent[4:6]}", "splits": {}}},
             "counts": {
                 "pages": {"new": 0, "updated": 0},

@@ -84,7 +84,7 @@ def stage_month(
     return {
         "interval": {"wiki": wiki, "language": wiki[:2], "prev": prev, "recent": recent, "wikidata_recent": wikidata},
         "inputs": [{"file": "enwiki/a.bz2", "size": 5, "sha1": "x"}],
-        "options": {"seed": 0, "unchanged_fraction": 0.001},
+        "options": {"seed": 0, "unchanged_fraction": 0.001, "compare": "exact", "caps": [0.01, 0.05, 0.05]},
         "warnings": ["no closing ]"],
         "counts": {
             "pages": {"new": len(rows), "updated": 0},

@@ -7,6 +7,8 @@ import functools
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = "temporalwiki"
 FLOORS = ("base", "builders", "methods", "eval_harness", "model_cards", "push_scripts", "api", "commands")
@@ -74,17 +76,44 @@ def test_no_import_goes_up() -> None:
     assert wrong == []
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    graph: dict[str, set[str]] = {}
+@functools.cache
+def graph() -> dict[str, set[str]]:
+    """The modules that each module imports when it is imported."""
+    found = {}
     for importer, tree in sources().items():
         statements = (node for node in at_module_level(tree) if isinstance(node, ast.Import | ast.ImportFrom))
         names = {name for statement in statements for name in inside(imported(statement, importer))}
-        graph[importer] = {module(name) for name in names if name.split(".")[0] in FLOORS} - {importer}
-    while leaves := {name for name, targets in graph.items() if not targets & graph.keys()}:
+        found[importer] = {module(name) for name in names if name.split(".")[0] in FLOORS} - {importer}
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    left = dict(graph())
+    while leaves := {name for name, targets in left.items() if not targets & left.keys()}:
         for name in leaves:
-            del graph[name]
-    in_circles = {name: sorted(targets & graph.keys()) for name, targets in graph.items()}
-    assert in_circles == {}
+            del left[name]
+    assert {name: sorted(targets & left.keys()) for name, targets in left.items()} == {}
+
+
+PARSER, TRAINER = "builders.wikipedia.plain_text", "methods.trainer"
+
+
+@pytest.mark.parametrize(
+    ("name", "most", "without"),
+    [
+        ("methods.train", 29, {PARSER}),
+        ("eval_harness.runner", 58, {PARSER, TRAINER}),
+        ("builders.build", 51, {TRAINER}),
+    ],
+)
+def test_importing_a_module_loads_few_others(name: str, most: int, without: set[str]) -> None:
+    found, waiting = {name}, [name]
+    while waiting:
+        new = graph()[waiting.pop()] - found
+        found |= new
+        waiting += new
+    assert len(found) <= most, sorted(found)
+    assert not found & without
 
 
 def test_code_lies_on_the_floors() -> None:

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.ckl.config import CklConfig
-from temporalwiki.builders.ckl.kilt import NAMES as KILT
+from temporalwiki.builders.ckl.schemas import EASY, LIVE, NEWS, PAST, check_name
 from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 
-NEWS = ("recentnews", "recentnews-small", "recentnews-small-p1", "recentnews-small-p2")
-EASY = ("newlama-easy", "newquestions-easy", "newlama-easy-small", "newlama-easy-small-p1", "newlama-easy-small-p2")
-PAST = ("wikipedia", "wikipedia-small")
-LAMA = ("invariantlama", "updatedlama", "newlama")
-CONFIGS = (*LAMA, *EASY, *NEWS, *PAST, *(f"kilt-{name}" for name in KILT))
 # The sources of each config, as options of the command: exactly one of these sets.
 _WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
     "invariantlama": (("lama",), ("probes",), ("probes", "lama")),
@@ -28,7 +21,6 @@ _WAYS: dict[str, tuple[tuple[str, ...], ...]] = {
     **dict.fromkeys(PAST, (("past",),)),
     "kilt": (("kilt",),),
 }
-_LIVE = re.compile(rf"({'|'.join(LAMA)})-([0-9]{{4}}|[0-9]{{8}}-[0-9]{{8}})")  # updatedlama-1112
 
 
 @dataclass(frozen=True)
@@ -47,20 +39,10 @@ class CklSources:
     least_annotators: int = 1
 
 
-def check_name(name: str) -> None:
-    """Raise UsageError unless ``name`` is one of CONFIGS, "kilt" (all of KILT), or a config with an interval."""
-    if name not in (*CONFIGS, "kilt") and not _LIVE.fullmatch(name):
-        live = ", ".join(f"{kind}-1112" for kind in LAMA)
-        raise UsageError(
-            f"there is no config {name!r}{did_you_mean(name, (*CONFIGS, 'kilt'))}; there are {', '.join(CONFIGS)}, "
-            f"and, with an interval, {live}"
-        )
-
-
 def check_sources(name: str, sources: object) -> None:
     """Raise UsageError unless a config can be built from ``sources``, an object with the attributes of CklSources."""
     given = [source for source in ("probes", "lama", "review", "news", "past", "kilt") if getattr(sources, source)]
-    live = _LIVE.fullmatch(name)
+    live = LIVE.fullmatch(name)
     ways = _WAYS[live[1] if live else "kilt" if name.startswith("kilt") else name]
     if live:
         ways = tuple(way for way in ways if "probes" in way)

@@ -1,8 +1,15 @@
-"""The columns of CKL's configs, by kind."""
+"""CKL's configs: their names, and their columns by kind."""
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pyarrow as pa
+import yaml
+
+from temporalwiki.base.errors import UsageError
+from temporalwiki.base.options import did_you_mean
 
 _TIME = pa.timestamp("ms", "UTC")  # Parquet has no seconds
 _TEXTS = pa.list_(pa.string())
@@ -70,3 +77,21 @@ SCHEMAS: dict[str, pa.Schema] = {
     "masked-news": pa.schema(_NEWS | _MASKED),
     "kilt": pa.schema(_KILT),
 }
+
+NEWS = ("recentnews", "recentnews-small", "recentnews-small-p1", "recentnews-small-p2")
+EASY = ("newlama-easy", "newquestions-easy", "newlama-easy-small", "newlama-easy-small-p1", "newlama-easy-small-p2")
+PAST = ("wikipedia", "wikipedia-small")
+LAMA = ("invariantlama", "updatedlama", "newlama")
+KILT = tuple(f"kilt-{name}" for name in yaml.safe_load(Path(__file__).with_name("kilt.yaml").read_text("utf-8")))
+CONFIGS = (*LAMA, *EASY, *NEWS, *PAST, *KILT)
+LIVE = re.compile(rf"({'|'.join(LAMA)})-([0-9]{{4}}|[0-9]{{8}}-[0-9]{{8}})")  # updatedlama-1112
+
+
+def check_name(name: str) -> None:
+    """Raise UsageError unless ``name`` is one of CONFIGS, "kilt" (all of KILT), or a config with an interval."""
+    if name not in (*CONFIGS, "kilt") and not LIVE.fullmatch(name):
+        live = ", ".join(f"{kind}-1112" for kind in LAMA)
+        raise UsageError(
+            f"there is no config {name!r}{did_you_mean(name, (*CONFIGS, 'kilt'))}; there are {', '.join(CONFIGS)}, "
+            f"and, with an interval, {live}"
+        )

@@ -10,13 +10,11 @@ from typing import Self
 
 import yaml
 
-from temporalwiki.builders.wikipedia.words import words
+from temporalwiki.builders.wikipedia.words import UNSPACED, words
 
 _DATA = yaml.safe_load(Path(__file__).with_name("cues_en.yaml").read_text("utf-8"))
 _TABLE = {number: [phrase.strip() for phrase in text.split("|")] for number, text in _DATA["phrases"].items()}
 _GENERIC, _WEAK = words(_DATA["generic"]), words(_DATA["weak"])
-# Scripts without spaces between words: Han, kana and Hangul; Thai, Lao, Khmer, Burmese, Tibetan and Javanese.
-UNSPACED = "\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff\u0e00-\u109f\u1780-\u17ff\ua980-\ua9df"
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)?")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
 from temporalwiki.builders.configs import SUPPORT
-from temporalwiki.builders.wikidata.cues import UNSPACED, Cue, cue_of, stem, stems
+from temporalwiki.builders.wikidata.cues import Cue, cue_of, stem, stems
 from temporalwiki.builders.wikipedia.outline import Place
 from temporalwiki.builders.wikipedia.titles import title_hash
-from temporalwiki.builders.wikipedia.words import words
+from temporalwiki.builders.wikipedia.words import UNSPACED, words
 
 LONGEST_LABEL = 250  # characters; Wikidata does not allow more
 STATED, LIST, MENTIONED = SUPPORT

@@ -14,10 +14,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from temporalwiki import __version__
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders import slurm
@@ -168,7 +168,8 @@ def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) 
     where = f"{experiment.path}: engines: hub_jobs: "
     bucket = parameters.pop("bucket", None)
     image = parameters.pop("image", "pytorch/pytorch:2.13.0-cuda13.0-cudnn9-runtime")
-    setup = parameters.pop("setup", f"env --unset=HF_TOKEN pip install --quiet 'temporalwiki[eval]=={__version__}'")
+    package = f"temporalwiki[eval]=={version('temporalwiki')}"
+    setup = parameters.pop("setup", f"env --unset=HF_TOKEN pip install --quiet '{package}'")
     if not isinstance(bucket, str) or not isinstance(image, str) or not isinstance(setup, str):
         raise UsageError(f"{where}name a bucket, ORG/NAME, that all jobs share; image and setup must be text")
     known = ("flavor", "timeout", "attempts", "env", "namespace", "resource_group_id")

@@ -16,7 +16,6 @@ import transformers
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.builders.ckl.salient_spans import Span
 from temporalwiki.eval_harness.scoring import Scores, Text
 
 _PATIENCE = 60.0  # seconds to wait while another process writes
@@ -69,12 +68,12 @@ class ScoreCache:
         """Add (prompt, answer) pairs to the file. Halves of surrogate pairs, which JSON can hold, become "?"."""
         self._put([(_key(prompt), answer.encode(errors="replace")) for prompt, answer in answers])
 
-    def spans(self, texts: Sequence[str]) -> dict[int, list[Span]]:
+    def spans(self, texts: Sequence[str]) -> dict[int, list[tuple[int, int]]]:
         """Return the cached spans: index of the text -> spans."""
         found = self._get([_key(text) for text in texts])
         return {i: [*map(tuple, np.frombuffer(raw, "<i4").reshape(-1, 2).tolist())] for i, raw in found.items()}
 
-    def add_spans(self, spans: Iterable[tuple[str, Sequence[Span]]]) -> None:
+    def add_spans(self, spans: Iterable[tuple[str, Sequence[tuple[int, int]]]]) -> None:
         """Add (text, its spans) pairs to the file."""
         self._put([(_key(text), np.array(found, "<i4").tobytes()) for text, found in spans])
 

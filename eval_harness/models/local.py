@@ -27,7 +27,6 @@ from temporalwiki.eval_harness.scoring import PRECISIONS, Scorer, Scores, Text
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.expansion import SPEC
-from temporalwiki.methods.light_tuning import LightTuning
 from temporalwiki.methods.manifest import Parameters, TrainingManifest, read_training
 
 _READ = ("*.safetensors", "*.bin", "*.json", "*.model", "*.txt")  # weights, configuration, tokenizer
@@ -174,6 +173,7 @@ class CachedModel(Model):
         error, so that an interrupted training continues.
         """
         from temporalwiki.base.options import from_mapping
+        from temporalwiki.methods.light_tuning import LightTuning
         from temporalwiki.methods.options import TrainOptions
         from temporalwiki.methods.train import Run, train
 
@@ -298,7 +298,7 @@ def training(reference: str) -> dict[str, Any]:
         if phase.steps and phase.run.batch_size and phase.run.sequence_length
     ]
     own = checkpoint.training_of(reference)  # also of a checkpoint on the Hub
-    on_test = sorted({config for phase in (own, *phases) if phase for config in phase.on_test})
+    on_test = sorted({config for phase in (own, *phases) if phase for config in phase.trained_on_test})
     return ({"trained_on_test": on_test} if on_test else {}) | {
         "method": method,
         "trained_on": [phase.run.config for phase in phases],

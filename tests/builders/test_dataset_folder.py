@@ -330,7 +330,7 @@ AS_BUILT = (
     },
 )
 COMMANDS = {
-    "an older manifest": (
+    "the default options": (
         ({}, {}),
         "--include wikipedia --seed 0 --unchanged-fraction 0.001 --compare exact --caps 0.01,0.05,0.05",
     ),

@@ -12,8 +12,7 @@ import pytest
 
 import temporalwiki
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl.build_config import CONFIGS
-from temporalwiki.builders.ckl.schemas import SCHEMAS
+from temporalwiki.builders.ckl.schemas import CONFIGS, SCHEMAS
 from temporalwiki.builders.loading import state_of
 
 from a_ckl_config import add, cloze, config, invariantlama, live

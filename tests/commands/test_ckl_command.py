@@ -16,7 +16,7 @@ from dump_forms import write_page_props
 
 from temporalwiki.api import ckl
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.ckl.build_config import CONFIGS
+from temporalwiki.builders.ckl.schemas import CONFIGS
 from temporalwiki.builders.dataset_folder import problems
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.snapshot import Interval

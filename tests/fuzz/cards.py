@@ -35,7 +35,14 @@ _BUILT = {
     "interval": {"wiki": "enwiki", "language": "en", "prev": "20211101", "recent": "20211201"}
     | {"wikidata_prev": "20211101", "wikidata_recent": "20211129"},
     "inputs": [{"file": "enwiki/20211101/a.bz2", "size": 5, "sha1": "x"}],
-    "options": {"seed": 0, "unchanged_fraction": 0.001, "include": [], "allow_truncated": False},
+    "options": {
+        "seed": 0,
+        "unchanged_fraction": 0.001,
+        "compare": "exact",
+        "caps": [0.01, 0.05, 0.05],
+        "include": [],
+        "allow_truncated": False,
+    },
     "warnings": ["no closing ]"],
     "counts": {
         "pages": {"read": 9, "unchanged": 5, "new": 3, "updated": 1, "dropped": {"too_long": 0}},

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from temporalwiki.base.errors import UsageError
@@ -20,7 +19,6 @@ from temporalwiki.eval_harness.models.local import training
 from temporalwiki.eval_harness.results import read_results
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods import METHODS, checkpoint, find_method
-from temporalwiki.methods.manifest import TrainingManifest
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.training_data import configs_to_read
 
@@ -124,12 +122,6 @@ def test_a_checkpoint_and_those_that_begin_with_it_are_marked(name: str, trained
 def test_the_mark_comes_with_a_checkpoint_from_the_hub(trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoint, "hub_file", lambda reference, name: trained / "later" / name)
     assert training("ORG/later")["trained_on_test"] == ["probes-1112"]
-
-
-def test_a_checkpoint_of_an_older_version_is_marked_by_its_config(trained: Path) -> None:
-    record = json.loads((trained / "tuned" / "training.json").read_text("utf-8"))
-    del record["trained_on_test"]
-    assert msgspec.convert(record, TrainingManifest).on_test == ["probes-1112"]
 
 
 def test_every_result_is_marked(trained: Path, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,14 @@ def month(
             "wikidata_prev": prev,
             "wikidata_recent": recent,
         },
-        "options": {"seed": 0, "unchanged_fraction": 0.001, "include": [], "allow_truncated": False},
+        "options": {
+            "seed": 0,
+            "unchanged_fraction": 0.001,
+            "compare": "exact",
+            "caps": [0.01, 0.05, 0.05],
+            "include": [],
+            "allow_truncated": False,
+        },
         "configs": {},
         "counts": {
             "extracts": {
@@ -82,7 +89,7 @@ def _typed(content: Manifest) -> BuiltManifest:
     names = ("wiki", "prev", "recent", "wikidata_prev", "wikidata_recent")
     dates = Dates(**{name: content["interval"].get(name, "") for name in names})
     unused: Any = None
-    options = BuiltWith(seed=0, unchanged_fraction=0.001)
+    options = BuiltWith(0, 0.001, "exact", None)
     return BuiltManifest(interval=dates, configs={}, inputs=[], options=options, counts=unused, content=content)
 
 
