@@ -26,6 +26,13 @@ CHANGED: list[Fact] = [
     ("Easton", "{{mayor}}", "[Ito] <b>"),
     ("東京", "country", "日本"),
 ]
+# six of a relation stand in a panel
+OF_A_PANEL = {
+    split: [
+        (f"{begin}land", "head of state", f"{begin} {name}") for begin in ("Nor", "Sud", "Os", "Wes", "Mid", "Far")
+    ]
+    for split, name in (("unchanged", "Weber"), ("changed", "Ito"))
+}
 LIGHT_TUNING: list[Fact] = [(f"Town {i}", "is in", f"Norland {i}") for i in range(9)]
 
 
