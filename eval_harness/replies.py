@@ -11,7 +11,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
+
+import yaml
 
 from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.templates import asking
@@ -154,41 +157,21 @@ def _names(row: Mapping[str, Any]) -> dict[str, tuple[str, frozenset[str]]]:
 
 # -- how a sentence speaks of a name: "\x01" stands for the name, "\x02" for others --
 
-_NAME = r"[\"“'‘«*_`(\[]*\x01"
-_FEW = r"(?:[\w'’-]+:? ){0,4}?"  # words between a cue and the name
-_YEAR = r"(?:[12]\d{3})"
-_TO = r"\s?(?:-|–|—|to|until|and)\s?"
-_UNKNOWN = (
-    rf"\b(?:information|knowledge|data|details|records?|idea) (?:about|on|of|regarding|whether|if|who|that) {_FEW}{_NAME}",
-    rf"\b(?:whether|if) (?:it|that|this|the answer)? ?{_FEW}{_NAME}",
-)
-_DENIED = (
-    rf"(?:\b(?:not|never|neither|nor|no longer|rather than|instead of|other than|unlike|except|cease[sd]? to be)|n't) (?!only|sure|certain|clear|know)(?!\S* ?but){_FEW}{_NAME}",
-    rf"{_NAME}\W? (?:is|was|are|were|does|did|has|had)(?: not|n't|n’t| never| no longer)\b(?! only)",
-    rf"{_NAME}\W? (?:cannot|can't) be\b",
-    rf"{_NAME}[^.;]* but (?:it|he|she|they) (?:is|was|are|were)(?:n't| not)\b",
-)
-_BEFORE = (
-    rf"\b(?:former|formerly|previous|previously|predecessor|ex-?\w*|once|earlier|prior|past|outgoing|incumbent|used to be|used to play for|originally|initially) (?!.*\bby\b){_FEW}{_NAME}",
-    rf"\b(?:replac(?:ed|es|ing)|succeed(?:ed|s|ing)|(?:took|takes|taking|taken) over from|(?:took|takes|taking) the place of|defeat(?:ed|s|ing)|beat|oust(?:ed|s|ing)|after|following|left|leaves|leaving|departed|loan from|from) (?!by\b)(?:(?!by\b|and\b|to\b|for\b|joined\b)[\w'’-]+ ){{0,4}}?{_NAME}",
-    rf"\b(?:before|prior to) (?:that|this|then|it|her|him|them)\b[^.;]*{_NAME}",
-    rf"{_NAME}[\s*_(\[]+(?:[\w'’-]+ ){{0,6}}?(?:until|till|before|up to)\b",
-    rf"{_NAME},\s(?:until|till|up to)\b",
-    rf"{_NAME}[^\w.;]* ?(?:from )?{_YEAR}{_TO}{_YEAR}",
-    rf"{_NAME} (?:served|held|ruled|led|governed|was)\b[^.;]*\bfrom {_YEAR}{_TO}{_YEAR}",
-    rf"{_YEAR}{_TO}{_YEAR}\W+{_NAME}",
-    rf"{_NAME}[*_\"”,]*(?: (?:who|which))? (?:has |had |was |were |is |then |later |recently |also )*(?:resigned|stepped down|left|died|replaced by|succeeded by|followed by|ousted|defeated by|removed|dismissed|retired|lost|departed|used to|gave way|handed over|sold|no longer|ceased)\b",
-    rf"{_NAME}\W{{0,2}},? (?:the|a|its|her|his) (?:former|previous|then|outgoing|ex)\b",
-    rf"{_NAME}['’]s (?:resignation|death|departure|successor|retirement|defeat|removal)\b",
-    rf"{_NAME} (?:was|is) (?:the|her|his|their|its) (?:former|previous|predecessor)",
-    rf"\b(?:resignation|death|departure|retirement|defeat|removal|successor|replacement|predecessor)s? (?:of|to|for) {_NAME}",
-    rf"{_NAME} (?:will|is set to|is due to|is expected to)\b",
-    rf"\b(?:will|is set to) (?:be|become) {_NAME}",
-)
-_WAS = (rf"\b(?:was|were|had been) {_FEW}{_NAME}", rf"{_NAME}\W? (?:was|were)\b")
+_PARTS = {
+    "<NAME>": r"[\"“'‘«*_`(\[]*\x01",
+    "<FEW>": r"(?:[\w'’-]+:? ){0,4}?",  # words between a cue and the name
+    "<YEAR>": r"(?:[12]\d{3})",
+    "<TO>": r"\s?(?:-|–|—|to|until|and)\s?",
+    "<CANNOT>": r"(?:do not|don't|does not|cannot|can not|can't|could not|couldn't|am unable to|'m unable to|am not able to|unable to|did not|didn't|won't)",
+}
+_PART = re.compile("|".join(_PARTS))
+_CUES: dict[str, list[str]] = {
+    kind: [_PART.sub(lambda part: _PARTS[part[0]], cue) for cue in cues]
+    for kind, cues in yaml.safe_load(Path(__file__).with_name("reply_cues_en.yaml").read_text("utf-8")).items()
+}
 _LEVELS = [
     (level, re.compile("|".join(f"(?:{cue})" for cue in cues), re.IGNORECASE))
-    for level, cues in ((0, (*_UNKNOWN, *_DENIED)), (1, _BEFORE), (2, _WAS))
+    for level, cues in enumerate((_CUES["unknown"] + _CUES["denied"], _CUES["former"], _CUES["was"]))
 ]
 _SAME = re.compile(r"[\"”'’»*_`)\]]* (?:and|or|nor|and/or) (?:the )?[\"“'‘«*_`(\[]*", re.IGNORECASE)  # X or Y
 _LATER = re.compile(
@@ -221,15 +204,7 @@ def _weigh(text: str, mentions: Sequence[_Mention]) -> None:
 
 # -- refusals --
 
-_CANNOT = r"(?:do not|don't|does not|cannot|can not|can't|could not|couldn't|am unable to|'m unable to|am not able to|unable to|did not|didn't|won't)"
-_ABSTAINS = re.compile(
-    rf"\b(?:{_CANNOT} (?:\w+ ){{0,2}}?(?:know|have|recall|find|determine|answer|provide|confirm|say|tell|help|assist|identify|verify|access|seem|appear|exist|recognize|share|discuss)\b"
-    r"|not (?:\w+ )?(?:sure|certain|aware|familiar|known|available|found|specified|provided|publicly)\b"
-    r"|(?:no|insufficient|not enough|lacks?|limited) (?:\w+ )?(?:information|idea|data|records?|knowledge|answer|details|clue|such)\b"
-    r"|unknown|undetermined|idk|n/?a$|no comment|rather not|(?:must|have to) decline|as an ai\b|(?:more|additional) (?:context|information|details)"
-    r"|(?:fictional|fictitious|beyond my knowledge|i'?m sorry|i am sorry|apologi[sz]e))",
-    re.IGNORECASE,
-)
+_ABSTAINS = re.compile(rf"\b(?:{'|'.join(_CUES['abstains'])})", re.IGNORECASE)
 _GUESSES = re.compile(
     r"(?i:\b(?:think|believe|guess|probably|likely|possibly|perhaps|maybe|might be|could be|may be|to my knowledge|as of)\b)"
     r"[^\n]*?\b(?:is|it's|be|was|maybe|perhaps|possibly|probably|likely)\b[^\n]*?\s(?!I\b|\x02)[A-Z]\w+"
