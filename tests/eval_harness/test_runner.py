@@ -325,6 +325,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {**os.environ, **home, "PYTHONHASHSEED": "1", "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
 
 
+@pytest.mark.slow
 @pytest.mark.fault(
     "kill -9", "evaluate: after some texts are scored", "a rerun scores only the others and writes the same bytes"
 )
@@ -385,6 +386,7 @@ def in_two(
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])
 def test_two_processes_find_what_one_does(
     kind: str, in_two: Path, run: Callable[..., list[Result]], models: dict[str, Path]
@@ -406,6 +408,7 @@ def test_two_processes_find_what_one_does(
         assert all(there[name] == here[name] for name in here if "nll" not in name)
 
 
+@pytest.mark.slow
 def test_the_first_process_speaks_for_all(in_two: Path) -> None:
     out = (in_two / "output").read_text("utf-8")
     assert out.count("twiki_probes of ") == 2
