@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
@@ -15,12 +14,9 @@ from typing import Any
 import msgspec
 from huggingface_hub import HfApi
 from huggingface_hub.hf_api import DatasetInfo, RepoFile
-from safetensors import SafetensorError, safe_open
-from transformers import AutoConfig
 
-from temporalwiki.base.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import read_small
-from temporalwiki.base.json_files import read_json
 from temporalwiki.base.markdown import one_line
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, read_manifests
 from temporalwiki.builders.published import DataSource, find_on_hub, on_hub
@@ -49,33 +45,15 @@ from temporalwiki.push_scripts.revision import publish, read_file
 
 _CONFIG, _INDEX, _WEIGHTS = "config.json", "model.safetensors.index.json", "model.safetensors"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
-_VOCABULARY = (
-    "sentencepiece.bpe.model",
-    "sentencepiece.model",
-    "source.spm",
-    "spiece.model",
-    "spm.model",
-    "target.spm",
-    "tekken.json",
-    "tokenizer.json",
-    "tokenizer.model",
-    "vocab.json",
-    "vocab.txt",
-)
 _TOKENIZER = (
-    "added_tokens.json",
-    "chat_template.jinja",
-    "merges.txt",
-    "special_tokens_map.json",
-    _TOKENIZER_CONFIG,
-    *_VOCABULARY,
+    *("added_tokens.json", "chat_template.jinja", "merges.txt", "special_tokens_map.json", _TOKENIZER_CONFIG),
+    *("sentencepiece.bpe.model", "sentencepiece.model", "source.spm", "spiece.model", "spm.model", "target.spm"),
+    *("tekken.json", "tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt"),
 )
-_BYTE_TOKENIZERS = ("ByT5Tokenizer", "CanineTokenizer")  # they have no vocabulary
 # settings that would make a loader fetch code, or that name folders of this machine
 _NOT_SENT = ("auto_map", "_name_or_path", "name_or_path", "tokenizer_file", "vocab_file", "merges_file", "is_local")
 # files that an earlier checkpoint may have left in the repository
 _OURS = ("*.safetensors", _INDEX, _CONFIG, "generation_config.json", ADAPTER, SPEC, "loss.png", *_TOKENIZER, *PICKLES)
-_INTERVAL = re.compile(r"manifests/(\d{8})-(\d{8})\.json")
 # settings that may differ between two copies of a model
 _NOT_COMPARED = ("_name_or_path", "architectures", "dtype", "torch_dtype", "transformers_version")
 # settings that a GGUF file's model and the Hub's model must have in common
@@ -159,7 +137,7 @@ def publish_model(
 
 
 def read_checkpoint(folder: Path) -> Checkpoint:
-    """Read and check a folder of ``temporalwiki train``.
+    """Read a folder of ``temporalwiki train``, and load its model without its numbers, and its tokenizer.
 
     Raises InputError if it has no finished checkpoint, damaged files, or no safetensors.
     """
@@ -172,8 +150,14 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     elif (folder / ADAPTER).is_file():
         kind, base, weights = "adapter", base_of_adapter(folder), (ADAPTER_WEIGHTS,)
     else:
+        checkpoint.load_model(str(folder), device_map="meta")  # checks all tensors, but reads none
         kind, base, weights = "model", None, _shards(folder)
-    _check_weights(folder, weights)
+    if not (folder / _TOKENIZER_CONFIG).is_file():
+        raise InputError(f"{folder}: no tokenizer: {_TOKENIZER_CONFIG} is missing; copy the base model's file there")
+    try:
+        checkpoint.load_tokenizer(str(folder))
+    except InputError as error:
+        raise InputError(f"{error}; copy the files of the base model's tokenizer there") from None
     files: dict[str, Content] = {}
     names = {"model": (_CONFIG, _INDEX, "generation_config.json"), "adapter": (ADAPTER,), "expansion": (SPEC, _CONFIG)}
     for name in (*weights, *names[kind], *_TOKENIZER, "loss.png"):
@@ -185,17 +169,6 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     if kind == "expansion":
         files[_CONFIG] = _json(library_config(record.architecture == "encoder-decoder"))
         files[SPEC] = _json(_expansion(folder))
-    if kind == "model" and _CONFIG not in files:
-        raise InputError(f"{folder}: it has weights but no {_CONFIG}; train again")
-    needs_none = (
-        _TOKENIZER_CONFIG in files
-        and _read_json(folder / _TOKENIZER_CONFIG).get("tokenizer_class") in _BYTE_TOKENIZERS
-    )
-    if _TOKENIZER_CONFIG not in files or not (needs_none or any(name in files for name in _VOCABULARY)):
-        missing = "vocabulary, such as tokenizer.json," if _TOKENIZER_CONFIG in files else _TOKENIZER_CONFIG
-        raise InputError(f"{folder}: no tokenizer: {missing} is missing; copy the base model's file there")
-    if kind == "model":
-        checkpoint.load_model(str(folder), device_map="meta")  # checks all tensors, but reads none
     return Checkpoint(folder, kind, files, weights, record, base)
 
 
@@ -286,30 +259,10 @@ def _without_path(value: Any) -> Any:
 
 
 def _shards(folder: Path) -> tuple[str, ...]:
-    """Return the names of the files that hold a whole model's weights."""
+    """Return the names of the files that hold the weights of a whole model, which was loaded already."""
     if not (folder / _INDEX).is_file():
         return (_WEIGHTS,)
-    parts = _read_json(folder / _INDEX).get("weight_map")
-    names = sorted(set(map(str, parts.values()))) if isinstance(parts, dict) else []
-    if not names or any(PurePath(name).name != name or not name.endswith(".safetensors") for name in names):
-        raise InputError(f"{folder / _INDEX}: it does not name the files of the weights")
-    return tuple(names)
-
-
-def _check_weights(folder: Path, names: Sequence[str]) -> None:
-    """Raise InputError if a file of weights is missing, cut off or not safetensors."""
-    for name in names:
-        if not (folder / name).is_file():
-            pickles = sorted(path.name for pattern in PICKLES for path in folder.glob(pattern))
-            why = f"; {pickles[0]} can run code when it is loaded, so it is not published" if pickles else ""
-            raise InputError(f"{folder}: no {name} in it{why}")
-        try:
-            with safe_open(folder / name, "pt") as weights:
-                empty = not list(weights.keys())
-        except (SafetensorError, OSError) as error:
-            raise InputError(f"{folder / name}: cut off, or not safetensors ({error})") from None
-        if empty:
-            raise InputError(f"{folder / name}: it has no weights")
+    return tuple(sorted(set(_read_json(folder / _INDEX)["weight_map"].values())))
 
 
 def _cleaned(file: Path) -> Content:
@@ -390,7 +343,6 @@ def _check_same(local: str, base: Base) -> Base:
         _check_config(local, base, _SIZES)
         return replace(base, gguf=more["gguf_file"])
     names = _shards(Path(path))
-    _check_weights(Path(path), names)
     listed = ask(base.id, lambda: HfApi().get_paths_info(base.id, list(names), revision=base.commit))
     remote = {file.path: file for file in listed if isinstance(file, RepoFile)}
     for name in names:
@@ -407,12 +359,7 @@ def _check_same(local: str, base: Base) -> Base:
 
 def _check_config(local: str, base: Base, names: Sequence[str] | None = None) -> None:
     """Raise InputError unless the settings ``names``, or all that matter, are the same in both models."""
-    path, more = checkpoint.library_arguments(local)
-    try:
-        mine = AutoConfig.from_pretrained(path, trust_remote_code=False, **more)
-        theirs = AutoConfig.from_pretrained(base.id, revision=base.commit, trust_remote_code=False)
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{base.id}: no model can be loaded from it: {in_one_line(error)}") from None
+    mine, theirs = checkpoint.read_config(local), checkpoint.read_config(f"{base.id}@{base.commit}")
     for name in names or sorted({*mine.to_dict(), *theirs.to_dict()} - set(_NOT_COMPARED)):
         here, on_hub = (getattr(config, name, None) for config in (mine, theirs))
         if here != on_hub:
@@ -519,14 +466,21 @@ def _data(training: TrainingManifest) -> tuple[BuiltManifest | ImportedManifest 
 
 def _datasets(results: Sequence[Result]) -> dict[str, HubDataset]:
     """Return the results' datasets that are on the Hub, by the names in the results."""
+    configs: dict[str, set[str]] = {}
+    for result in results:
+        configs.setdefault(result.manifest.data.dataset, set()).add(result.manifest.data.config)
     found = {}
-    for named in sorted({result.manifest.data.dataset for result in results}):
+    for named, of in sorted(configs.items()):
         id, at = split_revision(named)
         if checkpoint.exists(named) or id.count("/") != 1 or id.startswith((".", "/")):
             continue
         if info := _dataset_info(named):
-            files = [str(file.rfilename) for file in info.siblings or ()]
-            found[named] = HubDataset(id, str(info.sha) if at else None, _full_names(id, str(info.sha), files))
+            commit, names = str(info.sha), {}
+            if any(file.rfilename.startswith("manifests/") for file in info.siblings or ()):
+                for config in sorted(of):
+                    if place := ask(id, functools.partial(find_on_hub, id, config, commit)):
+                        names[config] = place[0]
+            found[named] = HubDataset(id, commit if at else None, names)
     return found
 
 
@@ -537,24 +491,3 @@ def _dataset_info(named: str) -> DatasetInfo | None:
         return ask(named, lambda: HfApi().dataset_info(id, revision=at))
     except (NotFound, UsageError):
         return None
-
-
-class _ShortName(msgspec.Struct):
-    short_name: str
-
-
-class _ConfigNames(msgspec.Struct):
-    """The names of the configs in a manifest on the Hub, which may be of another version."""
-
-    configs: dict[str, _ShortName]
-
-
-def _full_names(id: str, commit: str, files: Sequence[str]) -> dict[str, str]:
-    """Return {short name: full name} of a dataset's configs. A short name means the newest interval that has it."""
-    names: dict[str, str] = {}
-    intervals = sorted((found[2], found[1], name) for name in files if (found := _INTERVAL.fullmatch(name)))
-    for *_, name in intervals:
-        download = functools.partial(HfApi().hf_hub_download, id, name, repo_type="dataset", revision=commit)
-        manifest = read_json(Path(ask(id, download)), _ConfigNames, "a manifest of temporalwiki")
-        names |= {config.short_name: name for name, config in manifest.configs.items()}
-    return names
