@@ -160,13 +160,6 @@ def test_the_name_is_checked_before_the_code_runs(tmp_path: Path) -> None:
         metric_revision(folder, "ORG/length")
 
 
-def test_a_space_of_something_else_stays(hub: LoopbackHub) -> None:
-    hub.commit("space", "ORG/fuar", {"index.html": b"mine"})
-    with pytest.raises(InputError, match=r"spaces/ORG/fuar: it has no fuar\.py, but index\.html"):
-        list(publish_metric(FUAR, "ORG/fuar"))
-    assert not writes(hub)
-
-
 @pytest.mark.parametrize("missing", ["fuar.py", "app.py", "requirements.txt", "definition.py"])
 def test_a_folder_without_a_file_is_refused(hub: LoopbackHub, tmp_path: Path, missing: str) -> None:
     with pytest.raises(InputError, match="no such folder"):
