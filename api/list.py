@@ -22,7 +22,7 @@ from temporalwiki.api.arguments import Arg
 from temporalwiki.api.build import split_rows
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import UsageError
-from temporalwiki.builders.inspection import table
+from temporalwiki.base.terminal import table
 from temporalwiki.builders.loading import DEFAULT
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.eval_harness.tasks import TASKS

@@ -19,3 +19,9 @@ class UsageError(InputError):
 def in_one_line(error: object) -> str:
     """Return the text of an error with every run of white space as one space."""
     return " ".join(str(error).split())
+
+
+def first_line(error: object) -> str:
+    """Return the first line of an error's text that is no heading (which ends in a colon), or the error's type."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if not line.endswith(":")), lines[0] if lines else type(error).__name__)

@@ -9,6 +9,7 @@ import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -42,6 +43,19 @@ def printable(text: str) -> str:
 def in_line(text: str) -> str:
     """Return an untrusted text in one line, so that it cannot look like another line of output."""
     return printable(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def table(rows: Sequence[Sequence[str]], left: int | None = None) -> list[str]:
+    """Return the lines of a table. Columns after the first ``left`` are aligned to the right; by default, numbers."""
+    rows = [[in_line(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if (cell[:1].isdigit() if left is None else i >= left) else cell.ljust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def print_result(text: object) -> None:

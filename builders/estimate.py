@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from temporalwiki.base.terminal import table
 from temporalwiki.builders import checksums, extracts
 from temporalwiki.builders.build import UNCHANGED_PAGES, BuildOptions, Sources, WorkFolder, check_folders
-from temporalwiki.builders.inspection import table
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, StageRun, read_manifests
 from temporalwiki.builders.stages import progress

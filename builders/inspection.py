@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.terminal import in_line
+from temporalwiki.base.terminal import in_line, table
 from temporalwiki.builders.dataset_folder import problems, strays
 from temporalwiki.builders.manifests import (
     BuiltManifest,
@@ -183,16 +183,3 @@ def _describe_wikidata(path: Path) -> str:
     state = "complete" if closed else "no closing ] at its end"
     rows = [*((kind, f"{n:,}") for kind, n in sorted(kinds.items())), ("facts", f"{facts:,}")]
     return "\n".join([f"{path}: Wikidata JSON, {state}", "", *table(rows)])
-
-
-def table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the lines of a table with numbers aligned to the right and all other cells to the left."""
-    rows = [[in_line(cell) for cell in row] for row in rows]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return [
-        "  ".join(
-            cell.rjust(width) if cell[:1].isdigit() else cell.ljust(width)
-            for cell, width in zip(row, widths, strict=True)
-        ).rstrip()
-        for row in rows
-    ]

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.fs import LocalFileSystem
 
-from temporalwiki.base.errors import InputError
+from temporalwiki.base.errors import InputError, first_line
 from temporalwiki.base.files import whole_file
 
 # On wikitext, zstd's level 1 takes half the time of level 3 and a seventh more disk: right for files between stages.
@@ -149,7 +149,7 @@ class KeptFile(pq.ParquetFile):  # type: ignore[misc]
         except (pa.ArrowInvalid, OSError) as error:
             if getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE):
                 raise InputError(f"{self.path}: too many open files; allow more (ulimit -n) and go on") from None
-            said = str(error).splitlines()[0]
+            said = first_line(error)
             raise InputError(f"{self.path}: damaged or missing ({said}); delete its folder and build again") from None
 
     @functools.cached_property
@@ -240,7 +240,7 @@ def _chunks(path: Path) -> list[tuple[int, int]]:
         with _duckdb(os.getpid()).cursor() as cursor:
             return cursor.execute(query, [glob.escape(str(path.absolute()))]).fetchall()
     except (duckdb.Error, UnicodeError) as error:
-        raise pa.ArrowInvalid(str(error).splitlines()[0]) from None
+        raise pa.ArrowInvalid(first_line(error)) from None
 
 
 @functools.cache  # to connect takes longer than to read the footer of a small file

@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 
-from temporalwiki.base.errors import InputError
+from temporalwiki.base.errors import InputError, first_line
 
 _LEAST_ROOM = 1 << 30  # bytes of address space
 
@@ -45,7 +45,7 @@ def database(folder: Path, memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
             raise InputError(
                 f"{folder}: DuckDB had too little memory or disk ({memory >> 20} MB of memory): "
-                f"{str(error).splitlines()[0]}; give more --memory, or fewer --jobs"
+                f"{first_line(error)}; give more --memory, or fewer --jobs"
             ) from None
         except (duckdb.InterruptException, RuntimeError) as error:
             if "interrupted" not in str(error).lower():

@@ -23,6 +23,8 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_folder
+from temporalwiki.base.json_files import read_yaml
+from temporalwiki.base.terminal import table
 from temporalwiki.builders import dataset_folder
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.loading import load_dataset
@@ -35,7 +37,6 @@ from temporalwiki.eval_harness.leaderboard import Card
 from temporalwiki.eval_harness.leaderboard.headline import NEW, Column, Entry, months, ratio, training_runs
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
 from temporalwiki.eval_harness.proper_nouns import Word, train_tagger
-from temporalwiki.eval_harness.results import aligned
 from temporalwiki.methods import find_method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import article
@@ -390,7 +391,7 @@ def _words(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _recipe(name: str) -> dict[str, Any]:
-    return dict(yaml.safe_load((HERE / f"{name}.yaml").read_text("utf-8")))
+    return dict(read_yaml(HERE / f"{name}.yaml"))
 
 
 def _experiment(out: Path, recipe: dict[str, Any], names: Sequence[str], size: Size, card: Card) -> Iterator[str]:
@@ -419,7 +420,7 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
     yield f"{newest.name}: each method's newest model and the start model"
     lines = [["", "method", *(column.title.lower() for column in newest.columns)]]
     lines += [["", entry.name, *(_score(entry, column) for column in newest.columns)] for entry in newest.entries]
-    yield aligned(lines, left=2)
+    yield "\n".join(table(lines, left=2))
     for column in newest.columns:
         if column.title in _MEANINGS:
             yield _wrapped("   ", f"{column.title}: {_MEANINGS[column.title]}")

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from temporalwiki.base import terminal
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.terminal import in_line
 from temporalwiki.eval_harness.measures import higher_is_better
 from temporalwiki.eval_harness.misalignment import matrix, month_of, transfer
 from temporalwiki.eval_harness.misalignment import table as matrix_table
-from temporalwiki.eval_harness.results import Result, aligned, read_result, result_files, table
+from temporalwiki.eval_harness.results import Result, read_result, result_files, table
 
 _MOST_TABLES = 20  # a folder of more results is shown with one score of each
 # scores that are shown month by month; other tasks show their first score
@@ -53,7 +54,7 @@ def _list(task: str, results: Sequence[Result]) -> str:
         model, found = result.manifest.model, result.manifest.scores.get(score)
         value = f"{found.value:,.2f}" if found else ""
         lines.append([model.marked(model.name), model.method or "", result.manifest.data.config, value])
-    return f"{task}\n{aligned(lines, left=3)}"
+    return "\n".join([task, *terminal.table(lines, left=3)])
 
 
 def _score(results: Sequence[Result]) -> str:

@@ -11,12 +11,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from temporalwiki.base import terminal
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.eval_harness import statistics
 from temporalwiki.eval_harness.result_manifest import ResultModel
-from temporalwiki.eval_harness.results import Result, aligned
+from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.statistics import Estimate, Transfer
 
 _KINDS = (*SCHEMAS, *(f"{kind}lama(?:-easy)?" for kind in ("invariant", "updated", "new")), "newquestions(?:-easy)?")
@@ -140,7 +141,7 @@ def table(matrix: Matrix) -> str:
     for row, values in zip(matrix.rows, matrix.values, strict=True):
         cells = [f"{cell.value:,.2f}" if cell else "" for cell in values]
         lines.append([row.model, row.method or "", row.month or "", *cells])
-    return aligned(lines, left=3)
+    return "\n".join(terminal.table(lines, left=3))
 
 
 def month_of(config: str) -> str | None:

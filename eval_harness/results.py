@@ -183,19 +183,6 @@ def _after(result: ResultManifest) -> Iterator[str]:
     yield f"leak check: {leak.model} prefers what is new in {leak.new:,} of {leak.facts:,} changed facts{hint}"
 
 
-def aligned(lines: Sequence[Sequence[str]], left: int) -> str:
-    """Return lines of cells as text; all columns but the first ``left`` are aligned to the right."""
-    lines = [[in_line(cell) for cell in line] for line in lines]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if i < left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
-    )
-
-
 def place_of_test(test: str) -> tuple[str, int, str]:
     """Return a sort key for tests.
 

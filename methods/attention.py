@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from transformers.modeling_flash_attention_utils import prepare_fa_kwargs_from_position_ids
 from transformers.utils import is_flash_attn_2_available, is_flash_attn_3_available
 
-from temporalwiki.base.errors import UsageError
+from temporalwiki.base.errors import UsageError, first_line
 
 _FLASH = "flash_attention_"
 _PACKAGES = {
@@ -53,7 +53,7 @@ def set_attention(model: PreTrainedModel, name: str) -> None:
     try:
         model.set_attn_implementation(name)
     except (ImportError, ValueError) as error:
-        raise UsageError(f"{option}: {str(error).splitlines()[0]}") from None
+        raise UsageError(f"{option}: {first_line(error)}") from None
     if model.config._attn_implementation != name:
         raise UsageError(f"{option}: {model.config.model_type} cannot change its attention")
 

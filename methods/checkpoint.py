@@ -33,7 +33,7 @@ from transformers import (
 )
 from transformers.utils import cached_file
 
-from temporalwiki.base.errors import InputError
+from temporalwiki.base.errors import InputError, first_line
 from temporalwiki.base.json_files import read_json
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, read_expansion
@@ -115,7 +115,7 @@ def _readable(reference: str | Path, what: str = "cannot load a language model")
     except InputError:
         raise
     except Exception as error:  # noqa: BLE001
-        why = _first_line(error)
+        why = first_line(error)
         if pickles := _pickles(Path(reference)):
             why = f"{why} {pickles}; save the weights as safetensors"
         raise InputError(f"{reference}: {what}: {why}") from None
@@ -389,7 +389,7 @@ def pinned(reference: str, **options: Any) -> str:
     except RepositoryNotFoundError:
         why = "neither a local folder nor a Hub model that you may read"
     except (OSError, ValueError, RevisionResolutionError) as error:
-        why = f"not a local folder; {_first_line(error)}"
+        why = f"not a local folder; {first_line(error)}"
     raise InputError(f"{reference}: cannot load a model: {why}")
 
 
@@ -605,9 +605,3 @@ def _pickles(folder: Path) -> str:
     """Return why the weights in a folder are not read, if they are pickles, or else ""."""
     found = sorted(path.name for pattern in PICKLES for path in folder.glob(pattern)) if folder.is_dir() else []
     return f"{found[0]} may run code when it is read, so temporalwiki does not read it" if found else ""
-
-
-def _first_line(error: Any) -> str:
-    """Return the first line of an error that is not a heading; a heading ends in a colon."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return next((line for line in lines if not line.endswith(":")), lines[0] if lines else type(error).__name__)

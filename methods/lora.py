@@ -16,7 +16,7 @@ from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError, first_line
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.options import did_you_mean, option
 from temporalwiki.methods.architecture import is_encoder_decoder, seeded, text_module, train_only_decoder
@@ -116,7 +116,7 @@ class LoRA(Method):
             with seeded(seed):
                 return get_peft_model(model, config)
         except ValueError as error:  # such as the layers of Mamba that bypass their modules
-            raise UsageError(f"--target: {str(error).splitlines()[0]}") from None
+            raise UsageError(f"--target: {first_line(error)}") from None
 
     def save(self, model: Model, folder: Path, state_dict: StateDict | None = None) -> None:
         """Write a peft adapter."""

@@ -22,7 +22,7 @@ from transformers.activations import ACT2FN
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.t5.modeling_t5 import T5Stack
 
-from temporalwiki.base.errors import InputError
+from temporalwiki.base.errors import InputError, first_line
 from temporalwiki.base.options import option
 from temporalwiki.methods.architecture import is_encoder_decoder, seeded, train_only_decoder
 from temporalwiki.methods.checkpoint import load_model
@@ -246,4 +246,4 @@ def _encoder_of_phase(options: dict[str, Any], model: PreTrainedModel) -> SmallE
             encoder = T5Stack(T5Config(**msgspec.structs.asdict(described), is_encoder_decoder=False, use_cache=False))
             return SmallEncoder(encoder, model.config.d_model, scale)
     except (ValueError, StrictDataclassError) as error:
-        raise InputError(f"cannot build this small encoder ({str(error).splitlines()[0]})") from None
+        raise InputError(f"cannot build this small encoder ({first_line(error)})") from None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from datasets.exceptions import DatasetsError
 from huggingface_hub import HfFileSystem
 from transformers import PreTrainedTokenizerBase
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError, first_line
+from temporalwiki.base.files import digest
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.configs import TEST_DATA
@@ -165,7 +167,7 @@ def config_names(data: str) -> list[str]:
     try:
         return list(datasets.get_dataset_config_names(path, revision=revision))
     except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"{data}: cannot load a dataset{near}: {str(error).splitlines()[0]}") from None
+        raise InputError(f"{data}: cannot load a dataset{near}: {first_line(error)}") from None
 
 
 def check_config(data: str, config: str, configs: list[str]) -> None:
@@ -196,16 +198,12 @@ def past_config(name: str, data: str, config: str, configs: list[str]) -> str:
 def load(data: str, config: str, split: str | None) -> Any:
     """Load a config, or one ``split`` of it, with ``datasets``; raise InputError if it cannot be loaded."""
     path, revision = checkpoint.split_revision(data)
-    try:
+    with _readable(data, config):
         loaded = load_dataset(path, config, split=split, revision=revision)
-        state = state_of(Path(path), config)  # the library's fingerprint goes by name
-        for rows in loaded.values() if isinstance(loaded, dict) else [loaded]:
-            rows._fingerprint = fingerprint(rows._fingerprint, state)
-        return loaded
-    except (ValueError, DatasetsError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{data}, {config}: {str(error).splitlines()[0]}") from None
+    state = state_of(Path(path), config)  # the library's fingerprint goes by name
+    for rows in loaded.values() if isinstance(loaded, dict) else [loaded]:
+        rows._fingerprint = fingerprint(rows._fingerprint, state)
+    return loaded
 
 
 def content_key(data: str, config: str) -> str:
@@ -214,28 +212,32 @@ def content_key(data: str, config: str) -> str:
     Raises InputError if the dataset has no such config.
     """
     files = _builder(data, config).config.data_files or {}
-    try:
+    with _readable(data, config):
         return fingerprint({str(split): [_digest(str(file)) for file in paths] for split, paths in files.items()})
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"{data}, {config}: {str(error).splitlines()[0]}") from None
 
 
 def _builder(data: str, config: str) -> datasets.DatasetBuilder:
     """Return the builder of a config, which has not read the rows yet."""
     path, revision = checkpoint.split_revision(data)
     check_card(Path(path))
-    try:
+    with _readable(data, config):
         return datasets.load_dataset_builder(path, config, revision=revision)
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"{data}, {config}: {str(error).splitlines()[0]}") from None
+
+
+@contextmanager
+def _readable(data: str, config: str) -> Iterator[None]:
+    """Raise InputError, which names the config, for the errors of `datasets`."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, ValueError, RuntimeError, DatasetsError) as error:
+        raise InputError(f"{data}, {config}: {first_line(error)}") from None
 
 
 def _digest(file: str) -> str:
     """Return a hash of a file's bytes; for a file on the Hub (at a commit), the hash in its git repository."""
-    if not Path(file).is_file():
-        return str(HfFileSystem().info(file)["blob_id"])
-    with Path(file).open("rb") as opened:
-        return hashlib.file_digest(opened, "sha1").hexdigest()
+    return digest(Path(file), "sha1") if Path(file).is_file() else str(HfFileSystem().info(file)["blob_id"])
 
 
 def _examples(

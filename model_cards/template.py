@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import yaml
 
+from temporalwiki.base.json_files import read_yaml
 from temporalwiki.base.markdown import code, escaped, table_row
 
 _FOLDER = Path(__file__).with_name("templates")
@@ -44,7 +44,7 @@ def _row(cells: Iterable[object]) -> str:
 @functools.cache
 def kinds() -> dict[str, Any]:
     """Return the content of kinds.yaml: descriptions of configs, columns, limits and licences."""
-    described: dict[str, Any] = yaml.safe_load((_FOLDER / "kinds.yaml").read_text("utf-8"))
+    described: dict[str, Any] = read_yaml(_FOLDER / "kinds.yaml")
     return described
 
 

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from temporalwiki.base.errors import InputError
+from temporalwiki.base.errors import InputError, first_line
 from temporalwiki.base.files import digest
 from temporalwiki.builders.ckl.templates import LANGUAGES
 from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
@@ -60,7 +60,7 @@ def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:
     try:
         schema = pq.read_schema(path)
     except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{path}: {str(error).splitlines()[0]}; build its month again") from None
+        raise InputError(f"{path}: {first_line(error)}; build its month again") from None
     wanted = SCHEMAS["facts"]
     if other := [
         field.name for field in wanted if field.name not in schema.names or schema.field(field.name).type != field.type

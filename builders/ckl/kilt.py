@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
-import yaml
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import read_yaml
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import CklConfig, Row, RowCounts
@@ -27,7 +27,7 @@ class _DataSet(msgspec.Struct):
 
 _PREFIX = "kilt-"
 _TRIVIA = "triviaqa_support_only"
-_SETS = msgspec.convert(yaml.safe_load(Path(__file__).with_name("kilt.yaml").read_text("utf-8")), dict[str, _DataSet])
+_SETS = msgspec.convert(read_yaml(Path(__file__).with_name("kilt.yaml")), dict[str, _DataSet])
 NAMES = tuple(_SETS)
 
 _PARTS = {"train": "train", "validation": "dev", "test": "test_without_answers"}  # of file names

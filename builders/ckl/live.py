@@ -20,7 +20,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError, first_line
 from temporalwiki.base.files import only_one
 from temporalwiki.builders.ckl.change import SHOWN_BY, shown_by
 from temporalwiki.builders.ckl.config import CklConfig, RowCounts
@@ -151,7 +151,7 @@ def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
             raise InputError(
                 f"{folder}: the facts need more than {MEMORY >> 20} MB of memory and the free disk space: "
-                f"{str(error).splitlines()[0]}; free some space, or use another folder"
+                f"{first_line(error)}; free some space, or use another folder"
             ) from None
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import regex
-import yaml
 
 from temporalwiki.base.errors import InputError, in_one_line
+from temporalwiki.base.json_files import read_yaml
 
 RULES = "rules"
 VERSION = 1  # increase it when the rules change: kept windows of other versions are not used
@@ -24,7 +24,7 @@ Span = tuple[int, int]  # start and end in a text, in characters
 
 # Sentences
 
-_WORDS = yaml.safe_load(Path(__file__).with_name("english_words.yaml").read_text("utf-8"))
+_WORDS = read_yaml(Path(__file__).with_name("english_words.yaml"))
 _ABBREVIATED, _OPENER = (frozenset(_WORDS[name].split()) for name in ("abbreviations", "openers"))
 _SENTENCE_END = regex.compile(
     r"""[.!?…]["'”’»)\]]{0,3}+\s++(?!\p{Ll})    # no lower-case letter follows

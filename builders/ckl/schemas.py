@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 
 import pyarrow as pa
-import yaml
 
 from temporalwiki.base.errors import UsageError
+from temporalwiki.base.json_files import read_yaml
 from temporalwiki.base.options import did_you_mean
 
 _TIME = pa.timestamp("ms", "UTC")  # Parquet has no seconds
@@ -82,7 +82,7 @@ NEWS = ("recentnews", "recentnews-small", "recentnews-small-p1", "recentnews-sma
 EASY = ("newlama-easy", "newquestions-easy", "newlama-easy-small", "newlama-easy-small-p1", "newlama-easy-small-p2")
 PAST = ("wikipedia", "wikipedia-small")
 LAMA = ("invariantlama", "updatedlama", "newlama")
-KILT = tuple(f"kilt-{name}" for name in yaml.safe_load(Path(__file__).with_name("kilt.yaml").read_text("utf-8")))
+KILT = tuple(f"kilt-{name}" for name in read_yaml(Path(__file__).with_name("kilt.yaml")))
 CONFIGS = (*LAMA, *EASY, *NEWS, *PAST, *KILT)
 LIVE = re.compile(rf"({'|'.join(LAMA)})-([0-9]{{4}}|[0-9]{{8}}-[0-9]{{8}})")  # updatedlama-1112
 

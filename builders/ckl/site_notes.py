@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import regex
-import yaml
+
+from temporalwiki.base.json_files import read_yaml
 
 _LONGEST = 320  # characters of a note; a longer paragraph is the article's
-_SAID = yaml.safe_load(Path(__file__).with_name("site_notes.yaml").read_text("utf-8"))
+_SAID = read_yaml(Path(__file__).with_name("site_notes.yaml"))
 _NOTE = regex.compile("|".join(pattern for patterns in _SAID.values() for pattern in patterns), regex.IGNORECASE)
 
 

@@ -15,14 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from temporalwiki.base.json_files import read_yaml
 
 _FILES = {file.stem.partition("_")[2]: file for file in Path(__file__).parent.glob("templates_*.yaml")}
 LANGUAGES = tuple(sorted(_FILES))
-_ENGLISH, _RELATIONS = (
-    yaml.safe_load(Path(__file__).with_name(name).read_text("utf-8"))
-    for name in ("english_words.yaml", "relations.yaml")
-)
+_ENGLISH, _RELATIONS = (read_yaml(Path(__file__).with_name(name)) for name in ("english_words.yaml", "relations.yaml"))
 _ASKING = "asking"  # the one key of a file that does not name a relation
 SENTINEL = "<extra_id_0>"  # stands for the object
 ANY_SENTINEL = re.compile(r"<extra_id_[0-9]+>")
@@ -116,7 +113,7 @@ def asking(language: str) -> Asking:
 
 @functools.cache
 def _file(language: str) -> Any:
-    return yaml.safe_load(_FILES.get(language, _FILES["en"]).read_text("utf-8"))
+    return read_yaml(_FILES.get(language, _FILES["en"]))
 
 
 @functools.lru_cache

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError, UsageError, first_line
 from temporalwiki.builders.executors.executor import StageExecutor
 
 ATTEMPTS = 4  # to run a task whose worker or node dies
@@ -49,7 +49,7 @@ def _connect() -> Any:
             ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
         except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
             where = os.environ.get("RAY_ADDRESS", "the cluster that runs here")
-            why = _first_line(error)
+            why = first_line(error)
             # only the cause of Ray's error tells it
             if isinstance(error, ray.exceptions.AuthenticationError) or "AuthenticationError" in str(error.__cause__):
                 why = (
@@ -73,7 +73,7 @@ def _check_address() -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=5).close()
     except OSError as error:
         raise InputError(
-            f"Ray: nobody answers at {address}, which {source} names ({_first_line(error)}): start the cluster, or "
+            f"Ray: nobody answers at {address}, which {source} names ({first_line(error)}): start the cluster, or "
             "set RAY_ADDRESS=local for one on this machine"
         ) from None
 
@@ -113,7 +113,7 @@ class Executor(StageExecutor):
                         ray.get(reference)
                     except ray.exceptions.RayTaskError as error:
                         if isinstance(error.cause, ray.exceptions.RayError):  # before the task began
-                            raise InputError(f"{self.name}: Ray: {_first_line(error.cause)}") from None
+                            raise InputError(f"{self.name}: Ray: {first_line(error.cause)}") from None
                         raise error.cause from None
                     except ray.exceptions.RayError as error:
                         deaths[rank] += 1
@@ -143,13 +143,9 @@ class Executor(StageExecutor):
     def _killed(self, rank: int, error: Exception) -> InputError:
         return InputError(
             f"{self.name}: the worker of task {rank} was killed {ATTEMPTS} times (out of memory?): "
-            f"{_first_line(error)}; run the same command again to continue, with more --memory or fewer --jobs if it "
+            f"{first_line(error)}; run the same command again to continue, with more --memory or fewer --jobs if it "
             "happens again"
         )
-
-
-def _first_line(error: Exception) -> str:
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 
 def _libraries() -> dict[str, str]:

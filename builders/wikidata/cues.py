@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
-import yaml
-
+from temporalwiki.base.json_files import read_yaml
 from temporalwiki.builders.wikipedia.words import UNSPACED, words
 
-_DATA = yaml.safe_load(Path(__file__).with_name("cues_en.yaml").read_text("utf-8"))
+_DATA = read_yaml(Path(__file__).with_name("cues_en.yaml"))
 _TABLE = {number: [phrase.strip() for phrase in text.split("|")] for number, text in _DATA["phrases"].items()}
 _GENERIC, _WEAK = words(_DATA["generic"]), words(_DATA["weak"])
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)?")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
-from temporalwiki.builders.wikipedia.words import word_table
+from temporalwiki.base.json_files import read_yaml
 
 LONGEST = 400  # characters; a longer formula is not shown
 DEEPEST = 20  # groups in groups
@@ -18,7 +19,7 @@ _NEEDLESS = re.compile(r"(?<=[(\[]) | (?=[)\]⁰¹²³⁴-⁹⁻^_,])")
 _CHARGE = re.compile(r"\^(\d*[+-])")
 
 
-_WORDS = word_table("formula_words.yaml")
+_WORDS = read_yaml(Path(__file__).with_name("formula_words.yaml"))
 _LETTERS: dict[str, str] = _WORDS["letters"]
 _SIGNS: dict[str, str] = _WORDS["signs"]
 _NAMES = frozenset(_WORDS["names"])

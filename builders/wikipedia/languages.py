@@ -10,9 +10,9 @@ import functools
 from pathlib import Path
 from typing import NamedTuple
 
+from temporalwiki.base.json_files import read_yaml
 from temporalwiki.builders.wikipedia.prose_lines import Headings
 from temporalwiki.builders.wikipedia.template_text import RENDERERS, Rules, phrase
-from temporalwiki.builders.wikipedia.words import word_table
 
 
 class Language(NamedTuple):
@@ -37,7 +37,7 @@ def language_of(code: str) -> Language:
 @functools.cache  # every page of a wiki has the same
 def _read(code: str) -> Language:
     english = Language(RENDERERS, Headings()) if code == "en" else _read("en")
-    table = word_table(_FILES[code].name)
+    table = read_yaml(_FILES[code])
     templates = {**english.templates, **dict.fromkeys(table.get("silent", ()))}
     for text, names in table["templates"].items():
         rule = templates[text.removeprefix("as ")] if text.startswith("as ") else phrase(text)

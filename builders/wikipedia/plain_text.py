@@ -14,7 +14,9 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from pathlib import Path
 
+from temporalwiki.base.json_files import read_yaml
 from temporalwiki.builders.wikipedia.formulas import plain_formula
 from temporalwiki.builders.wikipedia.languages import language_of
 from temporalwiki.builders.wikipedia.prose_lines import (
@@ -30,7 +32,7 @@ from temporalwiki.builders.wikipedia.prose_lines import (
     read_lines,
 )
 from temporalwiki.builders.wikipedia.template_text import Rules, template_name, template_text
-from temporalwiki.builders.wikipedia.words import word_table, words
+from temporalwiki.builders.wikipedia.words import words
 
 MAX_CHARACTERS = 4_000_000
 MAX_DEPTH = 200
@@ -356,7 +358,7 @@ _EXTERNAL = re.compile(
 # Tried only where a run of blanks begins, not at each blank.
 _QUALIFIER = re.compile(r"(?<![ _])[ _]*+(?:\([^()]*\)|（[^（）]*）)\Z|,[^,]*\Z")
 
-_PREFIXES = word_table("link_prefixes.yaml")
+_PREFIXES = read_yaml(Path(__file__).with_name("link_prefixes.yaml"))
 FILES_AND_CATEGORIES = frozenset(_PREFIXES["files_and_categories"])
 INTERLANGUAGE = frozenset(_PREFIXES["interlanguage"])
 

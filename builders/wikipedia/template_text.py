@@ -16,9 +16,10 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from itertools import takewhile
+from pathlib import Path
 from typing import NamedTuple
 
-from temporalwiki.builders.wikipedia.words import word_table
+from temporalwiki.base.json_files import read_yaml
 
 # Marks that renderers leave in the text. No XML document can contain these characters.
 SOUND, END_SOUND = "\x03", "\x04"  # around a pronunciation, which is dropped if it is in brackets
@@ -120,7 +121,11 @@ def _split_arguments(inside: list[str]) -> list[str]:
 @functools.cache
 def _words(table: str) -> dict[str, str]:
     """Return a table of template_words.yaml, from codes to words."""
-    return {code: word for word, codes in word_table("template_words.yaml")[table].items() for code in codes}
+    return {
+        code: word
+        for word, codes in read_yaml(Path(__file__).with_name("template_words.yaml"))[table].items()
+        for code in codes
+    }
 
 
 # ---------------------------------------------------------------------------------------------------

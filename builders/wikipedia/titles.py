@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from temporalwiki.base.errors import InputError
+from temporalwiki.base.errors import InputError, first_line
 from temporalwiki.base.files import whole_file
 
 HASH = pa.binary(16)  # the type of a column with values of title_hash
@@ -101,7 +101,7 @@ def _files(folder: Path) -> Iterator[_Columns]:
         try:
             yield np.load(path, mmap_mode="r", allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            reason = str(error).splitlines()[0]
+            reason = first_line(error)
             raise InputError(f"{path}: damaged or missing ({reason}); delete its folder and build again") from None
 
 

@@ -8,12 +8,11 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, NamedTuple
 
-import yaml
-
+from temporalwiki.base.json_files import read_yaml
 from temporalwiki.builders import dumps
 from temporalwiki.builders.dumps import Json, Statement, statement_id
 
-_TABLES: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text("utf-8"))
+_TABLES: dict[str, Any] = read_yaml(Path(__file__).with_name("words.yaml"))
 
 
 class Kind(NamedTuple):

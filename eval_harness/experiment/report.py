@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from temporalwiki.base.files import only_one, sweep, whole_file
+from temporalwiki.base.terminal import table
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 from temporalwiki.eval_harness.experiment.run import DONE, FAILED, NOT_RUN, NOTHING, CellOutcome
 from temporalwiki.eval_harness.leaderboard import Card, write_leaderboard
-from temporalwiki.eval_harness.results import aligned, read_result
+from temporalwiki.eval_harness.results import read_result
 
 _SHOWN = 10  # most failures that are printed
 
@@ -56,4 +57,4 @@ def _table(outcomes: Sequence[CellOutcome]) -> str:
         states = Counter(one.state for one in of_model if one.cell.group != name)
         counts = ", ".join(f"{states[state]} {state}" for state in (DONE, NOTHING, FAILED, NOT_RUN) if states[state])
         lines.append([name, trained, counts])
-    return aligned(lines, left=3)
+    return "\n".join(table(lines, left=3))

@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
-import yaml
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import read_yaml
 from temporalwiki.base.terminal import in_line, say
 from temporalwiki.builders.dumps import Item, Page, Statement, stable_number, wikitext, write_dumps
 from temporalwiki.builders.snapshot import check_date
 
 COUNTRY = re.compile(r"(?!meta/|oceans/|world/)[a-z-]{3,40}/([a-z]{2})\.json")
 LARGEST = 4 << 20  # bytes of a file; the source's largest has a tenth of it
-TABLES = yaml.safe_load(Path(__file__).with_name("fields.yaml").read_text("utf-8"))
+TABLES = read_yaml(Path(__file__).with_name("fields.yaml"))
 TITLES, NOT_NAMES, MONTHS = (TABLES[name].split() for name in ("titles", "not_names", "months"))
 
 

@@ -71,6 +71,15 @@ def parts(model: Any) -> Any:
     return model.k_adapter.phases if hasattr(model, "k_adapter") else model.encoder.modular
 
 
+def learn(model: Any) -> None:
+    """Train until layers that start without an effect have a clear one."""
+    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.05)
+    for _ in range(8):
+        model(**batch(model), use_cache=False).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
 def attach(kind: str, model: Any, folder: Path | str) -> Any:
     return (modular if kind == "modular" else k_adapter).attach(model, folder)
 
@@ -132,10 +141,10 @@ def test_nothing_is_computed_backwards_through_a_frozen_model(model: Any) -> Non
 
 def test_a_second_phase_freezes_the_first_and_adds_to_it(kind: str, method: Callable[..., Method]) -> None:
     model = method(scale=0.5).prepare(MODELS[kind](), Phase())
-    train(model.train())
+    learn(model.train())
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
     model = method(scale=0.25, k=1).prepare(model, Phase(seed=1))
-    train(model.train())
+    learn(model.train())
     moved = {name for name, p in model.named_parameters() if name in before and not torch.equal(p, before[name])}
     assert moved == {name for name in before if name.startswith(T5_DECODER)}  # the other models have none
 
@@ -146,9 +155,7 @@ def test_a_second_phase_freezes_the_first_and_adds_to_it(kind: str, method: Call
         with torch.no_grad():
             out.append(run(ids()).last_hidden_state)
     base, first, second, both = out
-    assert (
-        min((first - base).abs().max(), (second - base).abs().max()) > 0.01
-    )  # both phases add something; they start at zero
+    assert min((first - base).abs().max(), (second - base).abs().max()) > 0.05  # both phases add something
     close(both - base, (first - base) + (second - base))
 
 

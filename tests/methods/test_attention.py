@@ -137,7 +137,7 @@ def test_a_kernel_that_ignores_where_documents_begin_is_found(whole: bool, kerne
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("method", ["diff", "lwf", "ewc", "lora"])
+@pytest.mark.parametrize("method", ["diff", "lwf", "ewc"])
 def test_a_run_with_flash_attention_has_the_loss_of_one_without(
     method: str, kernel: Kernel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

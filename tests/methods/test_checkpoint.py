@@ -294,18 +294,6 @@ def test_initial_of_an_adapted_model_writes_that(kind: str, method: str, trained
 # Phases that go from one method to another
 
 
-@pytest.mark.parametrize(("kind", "method"), CASES)
-def test_a_second_phase_of_the_same_method_starts_from_the_first(
-    kind: str, method: str, trained: Callable[..., Path]
-) -> None:
-    first = trained(kind, method)
-    second = trained(kind, method, start=first)
-    ids = [[5, 6, 7, 8, 9]]
-    before, after = (logits(checkpoint.load_model(str(folder)), ids) for folder in (first, second))
-    assert torch.isfinite(after).all()
-    assert (method == "initial") == torch.equal(before, after)
-
-
 @pytest.mark.parametrize("method", ["lora", "dora", "k_adapter", "diff"])
 def test_light_tuning_starts_from_any_method(method: str, trained: Callable[..., Path]) -> None:
     first = trained("llama", method)

@@ -10,7 +10,7 @@ from typing import Any
 from huggingface_hub import snapshot_download
 from matplotlib.figure import Figure
 
-from temporalwiki.base.errors import InputError
+from temporalwiki.base.errors import InputError, first_line
 from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.builders.wikidata.entity_types import UNKNOWN
 from temporalwiki.eval_harness import misalignment
@@ -106,7 +106,7 @@ def _counts_of_types(data: str, interval: str) -> Any:
         try:
             found = snapshot_download(path, repo_type="dataset", revision=revision or None, allow_patterns=wanted)
         except OSError as error:
-            raise InputError(f"{data}: {wanted} cannot be fetched: {str(error).splitlines()[0]}") from None
+            raise InputError(f"{data}: {wanted} cannot be fetched: {first_line(error)}") from None
         folder = Path(found)
     for manifest in read_manifests(folder):
         if isinstance(manifest, BuiltManifest) and manifest.name == interval:
