@@ -38,9 +38,7 @@ OWN = {
     "light_tuning": ("--config", "facts"),
 }
 METHODS_OF = {
-    "gpt2": [
-        m for m in METHODS if find_method(m).trains and find_method(m).unsupported_architecture != "decoder-only"
-    ],
+    "gpt2": [name for name in METHODS if name not in ("initial", "modular")],
     "t5": ["diff", "lora", "dora", "k_adapter", "modular", "mix_review"],  # what T5 adds: its batches, its decoder
 }
 
