@@ -8,10 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.builders.ckl.candidates import CandidateOptions, ReviewManifest, write_candidates
+from temporalwiki.builders.ckl.candidates import CandidateOptions, write_candidates
 from temporalwiki.builders.ckl.corpus_index import build_index
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.kilt import NAMES
+from temporalwiki.builders.ckl.review import ReviewManifest
 
 from a_text_model import faithful
 

@@ -1,10 +1,4 @@
-"""Candidates for UpdatedLAMA and NewLAMA from the news, as a project for Label Studio (CKL, appendix B).
-
-REVIEW/tasks.json     a question, its answer, the sentence, and passages of an older corpus, one candidate a task
-REVIEW/labels.xml     the labelling interface, with instructions for annotators
-REVIEW/review.json    the manifest: options, inputs, and counts of dropped candidates by reason; written last
-REVIEW/annotations/   exports of Label Studio, and the files of judges
-"""
+"""Make the candidates of a review from the news: a name or date in a sentence, and a generated question about it."""
 
 from __future__ import annotations
 
@@ -20,32 +14,28 @@ import msgspec
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder, only_one, whole_file
-from temporalwiki.base.json_files import fingerprint, read_json, write_json
+from temporalwiki.base.json_files import fingerprint, write_json
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
 from temporalwiki.base.progress import Progress
 from temporalwiki.builders.ckl.config import RowCounts
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, plain
-from temporalwiki.builders.ckl.label_studio import LABELS, Candidate, as_list, encode_task, read_tasks
 from temporalwiki.builders.ckl.news_sentences import Drawn, SentenceOptions, draw_sentences
-from temporalwiki.builders.ckl.question_generation import occurs, questions
+from temporalwiki.builders.ckl.review import (
+    ABOUT,
+    ANNOTATIONS,
+    INTERFACE,
+    LABELS,
+    TASKS,
+    Candidate,
+    ReviewManifest,
+    encoded,
+)
 from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.ckl.text_model import WRITER, OpenModel, TextModel, no_models
-
-TASKS, INTERFACE, ABOUT, ANNOTATIONS = "tasks.json", "labels.xml", "review.json", "annotations"
+from temporalwiki.builders.ckl.text_steps import occurs, questions
 
 VERSION = 3  # increase it when the candidates change; their manifest records it
-
-
-class ReviewManifest(msgspec.Struct):
-    """The content of review.json."""
-
-    made_by: str
-    options: dict[str, Any]
-    inputs: list[dict[str, Any]]
-    past: dict[str, Any]
-    counts: RowCounts
-    format: int = 1
 
 
 @dataclass(frozen=True)
@@ -67,29 +57,27 @@ def write_candidates(
 ) -> ReviewManifest:
     """Write candidates from news (rows with url, title, text, published) into ``review``; return their manifest.
 
-    A candidate is a name or date in a sentence, with a generated question about it. Candidates that nobody can decide
-    on (the answer is part of the question, ...) are dropped. So are questions that ``answer_model`` answers correctly
-    without any text (exact match after normalisation). ``inputs`` describe the files of the rows. At most
-    ``options.sentences`` sentences are in memory.
+    Candidates that nobody can decide on (the answer is part of the question, ...) are dropped. So are questions that
+    ``answer_model`` answers correctly without any text (exact match after normalisation). ``inputs`` describe the
+    files of the rows. At most ``options.sentences`` sentences are in memory.
 
     Raises InputError if no candidate is left, or if the folder has decisions on other candidates.
     """
     review = review.resolve()
     counts = RowCounts()
-    models = {
-        name: open_model(model)
-        for name in ("question_model", "answer_model")
-        if (model := getattr(options, name)) is not None
-    }
+    named = {name: getattr(options, name) for name in ("question_model", "answer_model")}
+    models = {name: open_model(model) for name, model in named.items() if model is not None}
     with only_one(review, "review"):
         with whole_file(review / TASKS) as part:
             with part.open("wb") as file, Progress("candidates", None, "page") as progress:
                 found = _candidates(progress.each(rows), past, options, counts, models)
-                file.writelines(as_list(map(encode_task, found)))
+                file.writelines(encoded({"data": one} for one in found))
             if not counts.kept:
                 reasons = ", ".join(f"{n:,} {reason}" for reason, n in sorted(counts.dropped.items()))
                 raise InputError(f"{review}: no candidates in {counts.read:,} sentences: {reasons}")
-            _check_annotations(review, part)
+            decided = sorted((review / ANNOTATIONS).glob("*.json"))
+            if decided and not ((review / TASKS).is_file() and filecmp.cmp(review / TASKS, part, shallow=False)):
+                raise InputError(f"{decided[0]}: has decisions on other candidates; remove it, or use another folder")
         manifest = ReviewManifest(
             made_by=f"temporalwiki {importlib.metadata.version('temporalwiki')}",
             options={"version": VERSION, **asdict(options)}
@@ -103,25 +91,6 @@ def write_candidates(
         make_folder(review / ANNOTATIONS)
         write_json(review / ABOUT, msgspec.to_builtins(manifest) | {"counts": counts.as_json()})
     return manifest
-
-
-def read_candidates(review: Path) -> list[Candidate]:
-    """Return the candidates of a review; raise InputError if they are damaged."""
-    return [task.data for task in read_tasks(review / TASKS, "make the candidates again")]
-
-
-def read_review(review: Path) -> ReviewManifest:
-    """Return the manifest of a review; raise InputError if it is damaged or has no candidates."""
-    if not (review / TASKS).is_file():
-        raise InputError(f"{review}: not a review: it has no {TASKS}")
-    return read_json(review / ABOUT, ReviewManifest, "the whole manifest of a review; make the candidates again")
-
-
-def _check_annotations(review: Path, tasks: Path) -> None:
-    """Raise InputError if there are decisions, and people decided on other tasks than the new ones."""
-    annotations = sorted((review / ANNOTATIONS).glob("*.json"))
-    if annotations and not ((review / TASKS).is_file() and filecmp.cmp(review / TASKS, tasks, shallow=False)):
-        raise InputError(f"{annotations[0]}: has decisions on other candidates; remove it, or use another folder")
 
 
 def _candidates(

@@ -13,12 +13,20 @@ from typing import Any
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
-from temporalwiki.builders.ckl.candidates import ABOUT, ANNOTATIONS, TASKS, read_candidates, read_review
 from temporalwiki.builders.ckl.config import CklConfig, Row, RowCounts
 from temporalwiki.builders.ckl.eligibility import distinct
-from temporalwiki.builders.ckl.label_studio import Candidate, Decision, read_decisions
-from temporalwiki.builders.ckl.question_generation import occurs
+from temporalwiki.builders.ckl.review import (
+    ABOUT,
+    ANNOTATIONS,
+    TASKS,
+    Candidate,
+    Decision,
+    read_candidates,
+    read_decisions,
+    read_review,
+)
 from temporalwiki.builders.ckl.templates import SENTINEL
+from temporalwiki.builders.ckl.text_steps import occurs
 
 _SHOWN = ("question", "answer", "statement")  # what a decision is about
 _NAMES = {"updated": "updatedlama", "new": "newlama"}
@@ -82,13 +90,11 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[CklC
 
 def _files(folder: Path) -> list[Path]:
     """Return the files of decisions; raise InputError for any other file."""
-    files = []
-    for path in sorted(folder.iterdir() if folder.is_dir() else ()):
-        if path.name.startswith("."):  # locks, unfinished judges, and files of editors and file managers
-            continue
+    visible = (path for path in folder.glob("*") if not path.name.startswith("."))  # locks, files of editors
+    files = sorted(visible)
+    for path in files:
         if not path.is_file() or path.suffix != ".json":
             raise InputError(f"{path}: not an export of Label Studio as JSON (.json); remove it")
-        files.append(path)
     return files
 
 
@@ -166,14 +172,11 @@ def row_from_decisions(
         return "nobody decided"
     if len(voters) < least_annotators:
         return "too few annotators"
-    valid = _majority([decision.valid for decision in voters])
-    if valid is not True:
-        return "the annotators disagree" if valid is None else "the question is not valid"
-    voters = [decision for decision in voters if decision.valid]
-    right = _majority([decision.answer_right for decision in voters])
-    if right is not True:
-        return "the annotators disagree" if right is None else "the answer is not right"
-    voters = [decision for decision in voters if decision.answer_right]
+    for field, reason in (("valid", "the question is not valid"), ("answer_right", "the answer is not right")):
+        vote = _majority([getattr(decision, field) for decision in voters])
+        if not vote:
+            return "the annotators disagree" if vote is None else reason
+        voters = [decision for decision in voters if getattr(decision, field)]
     past = _majority([decision.past for decision in voters])
     if past is None:
         return "the annotators disagree"

@@ -22,11 +22,19 @@ from temporalwiki.base.options import option
 from temporalwiki.builders.ckl.config import CklConfig, Row, RowCounts
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
 from temporalwiki.builders.ckl.news_sentences import STRANGE, Drawn, SentenceOptions, draw_sentences, reason_to_drop
-from temporalwiki.builders.ckl.question_generation import Passage, are_answered, occurrences, occurs, questions
 from temporalwiki.builders.ckl.recentnews import reason_to_leave_out, seconds
-from temporalwiki.builders.ckl.rewriting import back_translate, decontextualize, written
 from temporalwiki.builders.ckl.salient_spans import finder
 from temporalwiki.builders.ckl.text_model import READER, RULES, WRITER, OpenModel, no_models
+from temporalwiki.builders.ckl.text_steps import (
+    Passage,
+    are_answered,
+    back_translate,
+    decontextualize,
+    occurrences,
+    occurs,
+    questions,
+    written,
+)
 from temporalwiki.builders.wikipedia.novelty import folded_key
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 

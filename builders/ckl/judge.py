@@ -7,7 +7,7 @@ It may leave candidates undecided.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher
 from itertools import pairwise
 from pathlib import Path
@@ -15,12 +15,20 @@ from pathlib import Path
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder, only_one, whole_file
 from temporalwiki.base.normalization import normalize
-from temporalwiki.builders.ckl.candidates import ANNOTATIONS, read_candidates, read_review
 from temporalwiki.builders.ckl.corpus_index import Past
-from temporalwiki.builders.ckl.label_studio import Candidate, Decision, as_list, encode_judged, read_decisions
-from temporalwiki.builders.ckl.question_generation import occurs
+from temporalwiki.builders.ckl.review import (
+    ANNOTATIONS,
+    Candidate,
+    Decision,
+    encoded,
+    judged,
+    read_candidates,
+    read_decisions,
+    read_review,
+)
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import RULES, TextModel
+from temporalwiki.builders.ckl.text_steps import occurs
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
 VERSION = 2  # increase it when the prompts, the rules or the reading of answers change
@@ -55,9 +63,9 @@ def judge(review: Path, model: TextModel | None = None) -> Path:
             decisions = [_decide_by_rules(one, language) for one in candidates]
         else:
             decisions = _decide(candidates, model)
-        judged = (encode_judged(one, decision, who) for one, decision in zip(candidates, decisions, strict=True))
+        tasks = (judged(one, decision, who) for one, decision in zip(candidates, decisions, strict=True))
         with whole_file(file) as part:
-            part.write_bytes(b"".join(as_list(judged)))
+            part.write_bytes(b"".join(encoded(tasks)))
     return file
 
 
@@ -120,38 +128,35 @@ def _filling(statement: str, sentence: str) -> str | None:
     return " ".join(words[inside[0] : inside[-1] + 1]).strip(" .,;:!?\"'()")
 
 
-# The model answers three questions with short answers, and only clear ones count.
+# A model answers three questions with short answers, and only clear ones count.
 
 
 def _decide(candidates: Sequence[Candidate], model: TextModel) -> list[Decision]:
-    valid = _asked(candidates, _valid, "valid", model)
-    right = _asked([one for one in candidates if _first_word(valid[one.id]) == "yes"], _right, "right", model)
-    believed = [one for one in candidates if _first_word(right.get(one.id)) == "yes"]
-    past = _asked([one for one in believed if one.past_evidence], _past, "past", model)
-    return [_decision(one, valid, right, past) for one in candidates]
+    """Ask if each question is valid, then if its answer is right, then what the past says; "no" decides at once."""
+    decided: dict[str, Decision] = {}
+    left = list(candidates)
+    for what, prompt in (("valid", _valid), ("right", _right)):
+        believed = []
+        for one, said in zip(left, _said(left, prompt, what, model), strict=True):
+            word = (normalize(said or "").split() or [""])[0]
+            if word == "yes":
+                believed.append(one)
+            elif word == "no":
+                right = False if what == "right" else None
+                decided[one.id] = Decision(one.id, valid=what == "right", answer_right=right)
+            else:
+                decided[one.id] = _undecided(one, what, said)
+        left = believed
+    shown = [one for one in left if one.past_evidence]
+    for one, said in zip(shown, _said(shown, _past, "past", model), strict=True):
+        decided[one.id] = _of_the_past(one, said)
+    return [decided.get(one.id) or Decision(one.id, True, True, "none") for one in candidates]
 
 
-_Said = Mapping[str, str | None]  # a model's answers by candidate
-
-
-def _asked(candidates: Sequence[Candidate], prompt: Callable[[Candidate], str], what: str, model: TextModel) -> _Said:
-    said = model.answers([*map(prompt, candidates)], f"judge: {what}", _ANSWER_TOKENS) if candidates else []
-    return {one.id: text for one, text in zip(candidates, said, strict=True)}
-
-
-def _decision(candidate: Candidate, valid: _Said, right: _Said, past: _Said) -> Decision:
-    for what, said in (("valid", valid[candidate.id]), ("right", right.get(candidate.id))):
-        if _first_word(said) == "no":
-            return Decision(candidate.id, valid=what == "right", answer_right=False if what == "right" else None)
-        if _first_word(said) != "yes":
-            return _undecided(candidate, what, said)
-    if candidate.id in past:
-        return _of_the_past(candidate, past[candidate.id])
-    return Decision(candidate.id, valid=True, answer_right=True, past="none")
-
-
-def _first_word(said: str | None) -> str:
-    return (normalize(said or "").split() or [""])[0]
+def _said(
+    candidates: Sequence[Candidate], prompt: Callable[[Candidate], str], what: str, model: TextModel
+) -> list[str | None]:
+    return model.answers([*map(prompt, candidates)], f"judge: {what}", _ANSWER_TOKENS) if candidates else []
 
 
 def _undecided(candidate: Candidate, what: str, said: str | None) -> Decision:

@@ -17,9 +17,9 @@ import regex
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import check_options, option
 from temporalwiki.builders.ckl.config import Row, RowCounts
-from temporalwiki.builders.ckl.question_generation import Passage, occurrences
 from temporalwiki.builders.ckl.salient_spans import Find, sentence_starts
 from temporalwiki.builders.ckl.text_model import RULES
+from temporalwiki.builders.ckl.text_steps import Passage, occurrences
 
 _CONTEXT = 4000  # characters before a sentence that the steps may read
 _CHARACTERS = 20  # the largest average length of a word

@@ -12,13 +12,13 @@ from unittest import mock
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import invariantlama
-from temporalwiki.builders.ckl.candidates import ABOUT, ANNOTATIONS, TASKS
 from temporalwiki.builders.ckl.config import CklConfig, Row
 from temporalwiki.builders.ckl.config import _staged as staged
 from temporalwiki.builders.ckl.decisions import configs_from_decisions
 from temporalwiki.builders.ckl.invariantlama import invariantlama as lama
 from temporalwiki.builders.ckl.invariantlama import table
 from temporalwiki.builders.ckl.kilt import kilt
+from temporalwiki.builders.ckl.review import ABOUT, ANNOTATIONS, TASKS
 
 from fuzz.files import file, folder
 from fuzz.json_text import mutate as mutate

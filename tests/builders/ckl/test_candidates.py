@@ -12,12 +12,12 @@ import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.ckl import candidates as module
-from temporalwiki.builders.ckl.candidates import CandidateOptions, read_candidates, read_review, write_candidates
+from temporalwiki.builders.ckl.candidates import CandidateOptions, write_candidates
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
-from temporalwiki.builders.ckl.label_studio import Candidate
-from temporalwiki.builders.ckl.question_generation import Passage
+from temporalwiki.builders.ckl.review import Candidate, read_candidates, read_review
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import OpenModel
+from temporalwiki.builders.ckl.text_steps import Passage
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.text_model import open_model
 

@@ -18,15 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.ckl.candidates import read_candidates
 from temporalwiki.builders.ckl.corpus_index import Past
 from temporalwiki.builders.ckl.decisions import configs_from_decisions, row_from_decisions
-from temporalwiki.builders.ckl.label_studio import (
+from temporalwiki.builders.ckl.review import (
     LABELS,
     Candidate,
     Decision,
-    encode_judged,
-    encode_task,
+    judged,
+    read_candidates,
     read_decisions,
 )
 from temporalwiki.builders.ckl.schemas import SCHEMAS
@@ -187,7 +186,7 @@ NEW = {"valid": "yes", "answer_right": "yes", "past": "none"}
 def exported(folder: Path, **said: Any) -> Path:
     """Write an export where annotator 7 says this about MAYOR."""
     (folder / "annotations").mkdir()
-    (folder / "tasks.json").write_bytes(b"[%b]" % encode_task(MAYOR))
+    (folder / "tasks.json").write_bytes(msgspec.json.encode([{"data": MAYOR}]))
     return export(folder, {7: {MAYOR.id: said}})
 
 
@@ -221,7 +220,7 @@ def test_an_annotation_is_a_decision(tmp_path: Path, said: dict[str, Any], decis
 
 def test_what_a_judge_writes_is_read_back(tmp_path: Path) -> None:
     for said, decision in SAID.values():
-        (tmp_path / "judge.json").write_bytes(b"[%b]" % encode_judged(MAYOR, decision, "m 1"))
+        (tmp_path / "judge.json").write_bytes(msgspec.json.encode([judged(MAYOR, decision, "m 1")]))
         (found,) = read_decisions(tmp_path / "judge.json")
         assert (found.who, found.judge, found.decision) == ("m 1", True, decision), said
 
@@ -375,8 +374,8 @@ def test_annotators_that_disagree_are_counted(review: Path) -> None:
 
 def test_people_and_a_judge_decide_together(review: Path) -> None:
     decide(review, {"Lind": "none", "Ohm": "other"})
-    lines = [encode_judged(one, Decision(one.id, True, True, "none"), "model 1") for one in read_candidates(review)]
-    (review / "annotations" / "judge-model.json").write_bytes(b"[%b]" % b",".join(lines))
+    tasks = [judged(one, Decision(one.id, True, True, "none"), "model 1") for one in read_candidates(review)]
+    (review / "annotations" / "judge-model.json").write_bytes(msgspec.json.encode(tasks))
     _, new = configs_from_decisions(review)
     assert new.counts.more["decided_by"] == {"annotator 1": 2, "model 1": 3}
     assert new.options["judges"] == ["model 1"]

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import judge as module
-from temporalwiki.builders.ckl.candidates import read_candidates
 from temporalwiki.builders.ckl.corpus_index import Past
 from temporalwiki.builders.ckl.decisions import configs_from_decisions
 from temporalwiki.builders.ckl.judge import judge
-from temporalwiki.builders.ckl.label_studio import Candidate, Decision, is_complete, read_decisions
+from temporalwiki.builders.ckl.review import Candidate, Decision, is_complete, read_candidates, read_decisions
 from temporalwiki.eval_harness import text_model
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.text_model import open_model

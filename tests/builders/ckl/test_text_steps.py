@@ -7,9 +7,16 @@ from datetime import UTC, datetime
 import pytest
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.builders.ckl.question_generation import Passage, are_answered, questions
-from temporalwiki.builders.ckl.rewriting import back_translate, decontextualize
 from temporalwiki.builders.ckl.text_model import no_models
+from temporalwiki.builders.ckl.text_steps import (
+    Passage,
+    are_answered,
+    back_translate,
+    decontextualize,
+    occurrences,
+    occurs,
+    questions,
+)
 
 from a_text_model import ScriptedModel, always
 
@@ -99,3 +106,27 @@ def test_a_reader_must_find_the_answer(text: str | None, answered: bool) -> None
 def test_no_models_without_a_way_to_open_them() -> None:
     with pytest.raises(UsageError, match="gpt2: to use a model, pass open_model="):
         no_models("gpt2")
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "times"),
+    [
+        ("AI", "the AI-powered agents", 1),
+        ("US", "the U.S. army, the US navy", 2),
+        ("Easton", "in EASTON's streets", 1),
+        ("Anna  Weber", "said Anna Weber.", 1),
+        ("Easton", "Eastonia", 0),
+        ("art", "the start", 0),
+        ("Weber", "web er", 0),
+        ("C++", "in C++, too", 1),
+        ("(a", "f (a b", 1),
+        ("Ada", "Ada, ada and Adam", 2),
+        ("e\u0301", "caf\u00e9 \u00e9", 1),
+        ("caf", "cafe\u0301 cafe", 0),
+        ("The Who", "The Who said who did", 2),
+        ("", "a", 0),
+    ],
+)
+def test_how_often_an_answer_stands_in_a_text(answer: str, text: str, times: int) -> None:
+    assert occurrences(answer, text) == times
+    assert occurs(answer, text) == (times > 0)

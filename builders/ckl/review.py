@@ -1,27 +1,41 @@
-"""Label Studio's JSON: candidates as tasks, annotations and predictions as decisions.
+"""A review: candidates for UpdatedLAMA and NewLAMA, and the decisions on them, in Label Studio's JSON.
 
-``labels.xml`` is the labelling interface for a project of Label Studio 1: its controls are the fields of a decision.
+REVIEW/tasks.json     a question, its answer, the sentence, and passages of an older corpus, one candidate a task
+REVIEW/labels.xml     the labelling interface, with instructions for annotators; its controls are a decision's fields
+REVIEW/review.json    the manifest: options, inputs, and counts of dropped candidates by reason; written last
+REVIEW/annotations/   exports of Label Studio, and the files of judges
 """
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from temporalwiki.base.errors import InputError, in_one_line
+from temporalwiki.base.json_files import read_json
 from temporalwiki.base.normalization import normalize
+from temporalwiki.builders.ckl.config import RowCounts
 from temporalwiki.builders.ckl.corpus_index import Past
 
-LABELS = Path(__file__).with_name("labels.xml")
-_LARGEST = 1 << 30  # bytes of a file
-_EXPORT = "export the project of this review from Label Studio as JSON"
-_TRUTH = {"yes": True, "no": False}
+TASKS, INTERFACE, ABOUT, ANNOTATIONS = "tasks.json", "labels.xml", "review.json", "annotations"
+LABELS = Path(__file__).with_name(INTERFACE)
 _CHOICES = ("valid", "answer_right", "past")
 _LISTS = ("old_answers", "answers")
+
+
+class ReviewManifest(msgspec.Struct):
+    """The content of review.json."""
+
+    made_by: str
+    options: dict[str, Any]
+    inputs: list[dict[str, Any]]
+    past: dict[str, Any]
+    counts: RowCounts
+    format: int = 1
 
 
 class Candidate(msgspec.Struct):
@@ -39,7 +53,7 @@ class Candidate(msgspec.Struct):
     past_evidence: list[Past]
 
 
-class Decision(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class Decision(msgspec.Struct, omit_defaults=True):
     """One annotator's decision on one candidate."""
 
     id: str
@@ -89,41 +103,42 @@ class _Prediction(msgspec.Struct):
     result: list[_Item] = []
 
 
-class Task(msgspec.Struct):
-    """A task of Label Studio, with what people and judges said about it."""
-
+class _Task(msgspec.Struct):
     data: Candidate
     annotations: list[_Annotation] = []
     predictions: list[_Prediction | int] = []  # some exports have only their ids
 
 
-def encode_task(candidate: Candidate) -> bytes:
-    """Return a candidate as a task, in one line of JSON."""
-    return msgspec.json.encode({"data": candidate})
-
-
-def encode_judged(candidate: Candidate, decision: Decision, judge: str) -> bytes:
-    """Return a candidate as a task with a judge's decision as a prediction, in one line of JSON."""
-    prediction = {"model_version": judge, "result": [*_result(decision)]}
-    return msgspec.json.encode({"data": candidate, "predictions": [prediction]})
-
-
-def as_list(tasks: Iterable[bytes]) -> Iterator[bytes]:
+def encoded(tasks: Iterable[Mapping[str, Any]]) -> Iterator[bytes]:
     """Yield the parts of a file of tasks, a JSON list with one task a line."""
     before = b"[\n"
     for task in tasks:
-        yield before + task
+        yield before + msgspec.json.encode(task)
         before = b",\n"
     yield b"\n]\n"
 
 
-def _result(decision: Decision) -> Iterator[dict[str, Any]]:
+def judged(candidate: Candidate, decision: Decision, judge: str) -> dict[str, Any]:
+    """Return a candidate as a task with a judge's decision as a prediction."""
+    result = []
     for name, value in msgspec.to_builtins(decision).items():
-        if name == "id" or value is None:
-            continue
-        values = value if isinstance(value, list) else [{True: "yes", False: "no"}.get(value, value)]
-        kind, key = ("choices", "choices") if name in _CHOICES else ("textarea", "text")
-        yield {"id": name, "from_name": name, "to_name": "asked", "type": kind, "value": {key: values}}
+        if name != "id" and value is not None:
+            values = value if isinstance(value, list) else [{True: "yes", False: "no"}.get(value, value)]
+            kind, key = ("choices", "choices") if name in _CHOICES else ("textarea", "text")
+            result.append({"id": name, "from_name": name, "to_name": "asked", "type": kind, "value": {key: values}})
+    return {"data": candidate, "predictions": [{"model_version": judge, "result": result}]}
+
+
+def read_review(review: Path) -> ReviewManifest:
+    """Return the manifest of a review; raise InputError if it is damaged or has no candidates."""
+    if not (review / TASKS).is_file():
+        raise InputError(f"{review}: not a review: it has no {TASKS}")
+    return read_json(review / ABOUT, ReviewManifest, "the whole manifest of a review; make the candidates again")
+
+
+def read_candidates(review: Path) -> list[Candidate]:
+    """Return the candidates of a review; raise InputError if they are damaged."""
+    return [task.data for task in _tasks(review / TASKS, "make the candidates again")]
 
 
 def read_decisions(file: Path) -> Iterator[Said]:
@@ -132,25 +147,21 @@ def read_decisions(file: Path) -> Iterator[Said]:
     A task that was skipped or left incomplete is undecided. Raises InputError, with file, task and annotator, for
     controls and values that labels.xml does not have.
     """
-    for number, task in enumerate(read_tasks(file, _EXPORT), 1):
+    for number, task in enumerate(_tasks(file, "export the project of this review from Label Studio as JSON"), 1):
+        said: list[tuple[str, bool, list[_Item]]] = []
         for one in task.annotations:
-            who = f"annotator {one.completed_by if isinstance(one.completed_by, int) else one.completed_by.id}"
-            where = f"{file}: task {number}: {who}"
-            result = [] if one.was_cancelled else one.result
-            yield Said(where, who, False, task.data, _decision(task.data.id, result, where))
-        for guess in task.predictions:
-            if not isinstance(guess, int):
-                where = f"{file}: task {number}: {in_one_line(guess.model_version)}"
-                decision = _decision(task.data.id, guess.result, where)
-                yield Said(where, guess.model_version, True, task.data, decision)
+            person = one.completed_by if isinstance(one.completed_by, int) else one.completed_by.id
+            said.append((f"annotator {person}", False, [] if one.was_cancelled else one.result))
+        said += [(one.model_version, True, one.result) for one in task.predictions if not isinstance(one, int)]
+        for who, judge, result in said:
+            where = f"{file}: task {number}: {in_one_line(who)}"
+            yield Said(where, who, judge, task.data, _decision(task.data.id, result, where))
 
 
-def read_tasks(file: Path, to_do: str) -> list[Task]:
+def _tasks(file: Path, to_do: str) -> list[_Task]:
     """Return the tasks of a file; raise InputError with ``to_do`` if it is not one."""
     try:
-        if file.stat().st_size > _LARGEST:
-            raise InputError(f"{file}: larger than {_LARGEST >> 30} GB; {to_do}, in parts")
-        return msgspec.json.decode(file.read_bytes(), type=list[Task])
+        return msgspec.json.decode(file.read_bytes(), type=list[_Task])
     except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{file}: not tasks of a review ({in_one_line(reason)}); {to_do}") from None
@@ -170,7 +181,8 @@ def _decision(id: str, result: Sequence[_Item], where: str) -> Decision:
         elif len(values) != 1:
             raise InputError(f"{where}: {name}: needs one value, not {len(values)}")
         else:
-            content[name] = _TRUTH.get(values[0], values[0]) if name in ("valid", "answer_right") else values[0]
+            yes_or_no = {"yes": True, "no": False} if name in ("valid", "answer_right") else {}
+            content[name] = yes_or_no.get(values[0], values[0])
     try:
         decision = msgspec.convert(content, Decision)
     except msgspec.ValidationError as error:
