@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -17,7 +17,6 @@ from temporalwiki.builders.ckl.templates import LANGUAGES
 from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
 from temporalwiki.builders.manifests import BuiltManifest, Split, read_manifests
 from temporalwiki.builders.snapshot import Interval
-from temporalwiki.builders.sql import rows_of
 
 
 @dataclass(frozen=True)
@@ -33,47 +32,17 @@ class Facts:
         """Return the files of some splits, by default of all."""
         return [self.folder / file.path for split in splits or SPLITS["facts"] for file in self.splits[split].files]
 
-    def check(self, db: duckdb.DuckDBPyConnection) -> None:
-        """Raise InputError unless the files match the manifest and contain facts."""
-        for split in self.splits.values():
-            for file in split.files:
-                path = self.folder / file.path
-                if not path.is_file() or digest(path, "sha256") != file.sha256:
-                    raise InputError(f"{path}: not the file that the manifest describes; build its month again")
-                _check_rows(path, db)
-
-
-_NEVER_NULL = [name for name in SCHEMAS["facts"].names if name not in ("start_time", "end_time", "gone_end")]
-_IDS = {"subject_id": "Q", "relation_id": "P", "object_id": "Q"}
-_LISTS = ("objects", "aliases", "objects_before", "gone_objects")
-_SOUND = " AND ".join(
-    [
-        *(f"{name} IS NOT NULL" for name in _NEVER_NULL),
-        *(f"regexp_full_match({name}, '{letter}[1-9][0-9]{{0,17}}')" for name, letter in _IDS.items()),
-        *(f"list_count({name}) = len({name})" for name in _LISTS),  # list_count leaves out null
-    ]
-)
-
-
-def _check_rows(path: Path, db: duckdb.DuckDBPyConnection) -> None:
-    """Raise InputError if a file has other columns than facts, or an invalid row."""
-    try:
-        schema = pq.read_schema(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InputError(f"{path}: {first_line(error)}; build its month again") from None
-    wanted = SCHEMAS["facts"]
-    if other := [
-        field.name for field in wanted if field.name not in schema.names or schema.field(field.name).type != field.type
-    ]:
-        raise InputError(f"{path}: not the columns of facts ({', '.join(other)}); build its month again")
-    bad = db.execute(
-        f"SELECT file_row_number, {', '.join(_IDS)} FROM {rows_of([path])} "
-        f"WHERE NOT coalesce({_SOUND}, false) ORDER BY file_row_number LIMIT 1"
-    ).fetchone()
-    if bad is not None:
-        row, *ids = bad
-        what = ", ".join(f"{name} {str(id)[:40]!r}" for name, id in zip(_IDS, ids, strict=True))
-        raise InputError(f"{path}: row {row + 1} is not a complete fact ({what}); build its month again")
+    def check(self) -> None:
+        """Raise InputError unless the files are those of the manifest, with the columns of facts."""
+        for path, file in ((self.folder / file.path, file) for split in self.splits.values() for file in split.files):
+            if not path.is_file() or digest(path, "sha256") != file.sha256:
+                raise InputError(f"{path}: not the file that the manifest describes; build its month again")
+            try:
+                schema = pq.read_schema(path)
+            except (pa.ArrowInvalid, OSError) as error:
+                raise InputError(f"{path}: {first_line(error)}; build its month again") from None
+            if other := [field.name for field in SCHEMAS["facts"] if field not in list(schema)]:
+                raise InputError(f"{path}: not the columns of facts ({', '.join(other)}); build its month again")
 
 
 def read_facts(folders: Sequence[Path]) -> list[Facts]:
@@ -126,28 +95,27 @@ def consecutive(all_facts: list[Facts], interval: str | None) -> list[Facts]:
     By default it ends with the newest interval. If a short name fits several chains, the one with the newest end is
     taken, and of these the one with the newest start. Raises InputError if it fits none.
     """
-    wiki = all_facts[0].interval.wiki
+
+    @functools.cache
+    def chain(begin: str, end: str) -> list[Facts]:
+        """Return the longest chain; of equally long ones that whose last interval begins later. Empty: none."""
+        found = []
+        for facts in (facts for facts in all_facts if facts.interval.recent == end):
+            before = [] if facts.interval.prev == begin else chain(begin, facts.interval.prev)
+            if before or facts.interval.prev == begin:
+                found.append([*before, facts])
+        return max(found, key=lambda one: (len(one), one[-1].interval.prev), default=[])
+
     begins = sorted({facts.interval.prev for facts in all_facts})
+    ends = sorted({facts.interval.recent for facts in all_facts}, reverse=True)
     if interval is None:
-        end = all_facts[-1].interval.recent
-        return next(chains[end] for begin in begins if end in (chains := _chains_from(begin, all_facts)))
-    for end in sorted({facts.interval.recent for facts in all_facts}, reverse=True):
+        return next(filter(None, (chain(begin, ends[0]) for begin in begins)))
+    for end in ends:
         for begin in reversed([begin for begin in begins if begin < end]):
-            whole = Interval(wiki, begin, end)
-            if interval in (whole.name, whole.short_name) and end in (chains := _chains_from(begin, all_facts)):
-                return chains[end]
+            whole = Interval(all_facts[0].interval.wiki, begin, end)
+            if interval in (whole.name, whole.short_name) and (found := chain(begin, end)):
+                return found
     raise _no_interval(interval, all_facts)
-
-
-def _chains_from(begin: str, all_facts: list[Facts]) -> dict[str, list[Facts]]:
-    """Return the longest chains of intervals that begin at a date, by their last date."""
-    chains: dict[str, list[Facts]] = {begin: []}
-    for facts in all_facts:  # sorted by last date: the chains before an interval are complete
-        before = chains.get(facts.interval.prev)
-        # of equally long chains the one whose last interval begins later wins
-        if before is not None and len(before) + 1 >= len(chains.get(facts.interval.recent, [])):
-            chains[facts.interval.recent] = [*before, facts]
-    return chains
 
 
 def _no_interval(interval: str, all_facts: list[Facts]) -> InputError:

@@ -83,9 +83,8 @@ def live(
     else:
         chain = [of_interval(all_facts, interval)]
     whole = Interval(chain[0].interval.wiki, chain[0].interval.prev, chain[-1].interval.recent)
-    with _scratch(work) as db:
-        for facts in chain:
-            facts.check(db)
+    for facts in chain:
+        facts.check()
     if templates and whole.language != "en":
         raise InputError(f"{folders[0]}: its labels are in {whole.language!r}, and LAMA's templates are English")
     wording = functools.partial(find_template, lama=templates, language=whole.language)
@@ -148,6 +147,8 @@ def _scratch(work: Path | None) -> Iterator[duckdb.DuckDBPyConnection]:
         db = stack.enter_context(database(folder, MEMORY))
         try:
             yield db
+        except duckdb.ConversionException as error:  # an id of another form
+            raise InputError(f"not facts: {first_line(error)}; build their month again") from None
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
             raise InputError(
                 f"{folder}: the facts need more than {MEMORY >> 20} MB of memory and the free disk space: "

@@ -43,8 +43,7 @@ def _build(*dates: str, jobs: int = 1, out: str = "temporalwiki") -> Callable[[P
 
 FOLDER = ("temporalwiki/**/*",)
 SMALL = ("--batch-size", 4, "--micro-batch-size", 2, "--sequence-length", 32, "--save-steps", 1, "--max-steps", 3)
-# no torch in these
-DATA: dict[str, Command] = {
+COMMANDS: dict[str, Command] = {
     "build": Command(_build(*DATES[:2]), FOLDER),
     "build in two processes": Command(_build(*DATES[:2], jobs=2), FOLDER),
     "build of the next month": Command(_build(*DATES[1:]), FOLDER, before=("build",)),
@@ -54,8 +53,6 @@ DATA: dict[str, Command] = {
     ),
     "ckl": Command(lambda _: ["ckl", "updatedlama", "--probes", "temporalwiki"], ("ckl/**/*",), before=("build",)),
     "import": Command(lambda there: ["import", there / "archive"], FOLDER),
-}
-MODELS: dict[str, Command] = {
     "train": Command(
         lambda there: [
             *("train", "--method", "diff", "--model", there / "model", "--data", there / "text", *SMALL),
@@ -116,19 +113,22 @@ def inputs(folder: Path) -> Iterator[Path]:
 class Bench:
     """Runs commands, each in a folder of its own, and compares their results."""
 
-    def __init__(self, struck: Struck, commands: Mapping[str, Command], there: Path, folder: Path) -> None:
-        self.struck, self.commands, self.there, self.folder = struck, commands, there, folder
+    def __init__(self, struck: Struck, there: Path, folder: Path) -> None:
+        self.struck, self.there, self.folder = struck, there, folder
         self._whole: dict[str, tuple[dict[str, Any], Ended]] = {}
 
     def prepare(self, name: str, folder: Path) -> None:
         """Make a command's folder, with the results of the commands that run before it."""
         folder.mkdir(parents=True, exist_ok=True)
-        for earlier in self.commands[name].before:
+        for earlier in COMMANDS[name].before:
             self.undisturbed(earlier)
             shutil.copytree(self.folder / "whole" / earlier, folder, dirs_exist_ok=True)
 
     def run(self, name: str, folder: Path, **options: Any) -> Ended:
-        return self.struck.run(self.commands[name].words(self.there), folder, **options)
+        return self.struck.run(COMMANDS[name].words(self.there), folder, **options)
+
+    def start(self, name: str, folder: Path, **options: Any) -> int:
+        return self.struck.start(COMMANDS[name].words(self.there), folder, **options)
 
     def undisturbed(self, name: str) -> tuple[dict[str, Any], Ended]:
         """Return the results of an undisturbed run, and how it ended."""
@@ -144,7 +144,7 @@ class Bench:
     def contents(self, name: str, folder: Path) -> dict[str, Any]:
         """Return the results by path; JSON without the parts that differ between runs."""
         found = {}
-        for pattern in self.commands[name].final:
+        for pattern in COMMANDS[name].final:
             for path in sorted(folder.glob(pattern)):
                 parts = path.relative_to(folder).parts
                 if path.is_file() and not any(part.startswith(".") for part in parts):

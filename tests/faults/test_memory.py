@@ -33,11 +33,11 @@ MB = 1 << 20
     "build: the system kills a worker because memory is short",
     "one line names the stage and suggests fewer --jobs; a rerun ends with the same bytes",
 )
-def test_a_worker_that_is_killed(of_data: Bench) -> None:
-    folder = of_data.folder / "worker killed"
+def test_a_worker_that_is_killed(bench: Bench) -> None:
+    folder = bench.folder / "worker killed"
     name = "build in two processes"
-    of_data.prepare(name, folder)
-    running = of_data.struck.start(of_data.commands[name].words(of_data.there), folder)
+    bench.prepare(name, folder)
+    running = bench.start(name, folder)
     killed, pool = 0, set[int]()
     end = time.monotonic() + 120
     while _at_work(running) and time.monotonic() < end:
@@ -49,14 +49,14 @@ def test_a_worker_that_is_killed(of_data: Bench) -> None:
                 killed += 1
         time.sleep(0.005)
     assert killed
-    ended = of_data.struck.end(running)
+    ended = bench.struck.end(running)
     last = ended.err.splitlines()[-1]
     assert ended.status == 1
     assert last.startswith("temporalwiki build: ")
     assert "a worker process was killed (out of memory?); run the same command again" in last
     assert "fewer --jobs" in last
     assert not (folder / "temporalwiki").exists()
-    of_data.check_same("build", folder, "with fewer jobs")
+    bench.check_same("build", folder, "with fewer jobs")
 
 
 def _at_work(command: int) -> bool:

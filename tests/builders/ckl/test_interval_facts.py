@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Iterable
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.builders.ckl.interval_facts import Facts, consecutive
 from temporalwiki.builders.ckl.live import live
 from temporalwiki.builders.configs import SPLITS
+from temporalwiki.builders.snapshot import Interval
 
-from a_fact import SECOND, fact, made, month, months, new
+from a_fact import SECOND, made, month, months, new
 
 YEAR = ("20201101-20201201", "20211001-20211101", "20211101-20211201", "20211201-20220101")
 # By name: the interval of the year, and the chain
@@ -35,20 +37,25 @@ NAMED: dict[str | None, tuple[str | None, list[str] | None]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def year(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return months(tmp_path_factory.mktemp("year"), *YEAR)
+
+
 @pytest.mark.parametrize("name", NAMED)
-def test_which_interval_is_meant(tmp_path: Path, name: str | None) -> None:
-    months(tmp_path, *YEAR)
+def test_which_interval_is_meant(year: Path, name: str | None) -> None:
     for kind, expected in zip(("newlama", "invariantlama"), NAMED[name], strict=True):
         if expected is None:
             with pytest.raises(InputError, match=re.escape(f"no interval {name!r}; there are facts of {YEAR[0]}, ")):
-                live(kind, [tmp_path], name)
+                live(kind, [year], name)
         else:
-            config, rows = made(kind, tmp_path, interval=name)
+            [config] = live(kind, [year], name)
             intervals = [expected] if isinstance(expected, str) else expected
             assert config.options["intervals"] == intervals
             assert config.name == f"{kind}-{intervals[0][:8]}-{intervals[-1][9:]}"
-            assert len(rows) == 1
             assert len(config.inputs) == 3 * len(intervals)
+    left = f"no part of the intervals that follow one another from 20211001 to 20220101, so left out: {YEAR[0]}"
+    assert live("invariantlama", [year])[0].warnings == [left]
 
 
 # Existing intervals, the requested one, and the chain
@@ -66,33 +73,26 @@ CHAINS: list[tuple[list[str], str | None, list[str] | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("there", "asked", "chain"), CHAINS)
-def test_chains_of_overlapping_intervals(
-    tmp_path: Path, there: list[str], asked: str | None, chain: list[str] | None
-) -> None:
-    def full(interval: str) -> str:
-        return "2021{}-2021{}".format(*interval.split("-"))
+def chain_of(pairs: Iterable[tuple[str, str]], asked: str | None = None) -> list[str]:
+    """Return the intervals of the chain that is found among intervals without files."""
+    facts = [Facts(Path(), Interval("enwiki", *pair), {}, {}) for pair in sorted(pairs, key=lambda pair: pair[::-1])]
+    return [one.interval.name for one in consecutive(facts, asked)]
 
-    months(tmp_path, *map(full, there))
+
+@pytest.mark.parametrize(("there", "asked", "chain"), CHAINS)
+def test_chains_of_overlapping_intervals(there: list[str], asked: str | None, chain: list[str] | None) -> None:
+    pairs = [(f"2021{one[:4]}", f"2021{one[5:]}") for one in there]
     if chain is None:
         with pytest.raises(InputError, match="no interval"):
-            live("invariantlama", [tmp_path], asked)
-        return
-    config, _ = made("invariantlama", tmp_path, interval=asked)
-    assert config.options["intervals"] == [*map(full, chain)]
-    left = sorted(full(interval) for interval in there if interval not in chain) if asked is None else []
-    assert [warning for warning in config.warnings if "left out" in warning] == [
-        f"no part of the intervals that follow one another from {full(chain[0])[:8]} to 20211201, "
-        f"so left out: {', '.join(left)}"
-    ] * bool(left)
+            chain_of(pairs, asked)
+    else:
+        assert chain_of(pairs, asked) == [f"2021{one[:4]}-2021{one[5:]}" for one in chain]
 
 
-def test_many_intervals_that_cross_are_one_chain(tmp_path: Path) -> None:
+def test_many_intervals_that_cross_are_one_chain() -> None:
     """All pairs of eleven dates: of a thousand chains from the first to the last, the longest counts."""
     dates = [f"2021{month:02}01" for month in range(1, 12)]
-    months(tmp_path, *(f"{a}-{b}" for i, a in enumerate(dates) for b in dates[i + 1 :]))
-    [config] = live("invariantlama", [tmp_path])
-    assert config.options["intervals"] == [f"{a}-{b}" for a, b in pairwise(dates)]
+    assert chain_of(combinations(dates, 2)) == [f"{a}-{b}" for a, b in pairwise(dates)]
 
 
 def refused(said: str, *folders: Path, kind: str = "newlama") -> None:
@@ -158,31 +158,9 @@ def test_a_manifest_without_facts_or_with_others_is_refused(
     refused(r"has no config facts-\*", folder)
 
 
-BAD_ROWS: list[tuple[dict[str, Any], str]] = [
-    ({"subject_id": "Qx"}, "subject_id 'Qx'"),
-    ({"subject_id": "Q1; DROP TABLE candidates"}, "subject_id 'Q1; DROP"),
-    ({"subject_id": "L1"}, "subject_id 'L1'"),
-    ({"subject_id": "Q0"}, "subject_id 'Q0'"),
-    ({"subject_id": "Q1\n"}, r"subject_id 'Q1\\n'"),
-    ({"subject_id": None}, "subject_id 'None'"),
-    ({"object_id": "Q" + "9" * 30}, "object_id 'Q999"),
-    ({"relation_id": "6"}, "relation_id '6'"),
-    ({"relation_id": None}, "relation_id 'None'"),
-    *(({name: None}, "subject_id 'Q1'") for name in ("subject", "relation", "object", "title", "evidence")),
-    *(({name: None}, "subject_id 'Q1'") for name in ("objects", "objects_before", "gone_objects")),
-    *(({name: ["A", None]}, "subject_id 'Q1'") for name in ("objects", "objects_before", "gone_objects")),
-    *(({name: None}, "subject_id 'Q1'") for name in ("current", "known_before", "dead")),
-]
-
-
-@pytest.mark.parametrize(
-    ("split", "bad", "said"),
-    [*(("changed", *bad) for bad in BAD_ROWS), ("unchanged", *BAD_ROWS[0]), ("deleted", *BAD_ROWS[0])],
-)
-def test_invalid_rows_are_refused(tmp_path: Path, split: str, bad: dict[str, Any], said: str) -> None:
-    rows: dict[str, Any] = {split: [fact(), fact() | bad]}
-    problem = f"{split}-00000-of-00001.parquet: row 2 is not a complete fact.*{said}.*build its month again"
-    refused(problem, month(tmp_path, **rows))
+def test_ids_of_another_form_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"not facts: .*'1; DROP TABLE candidates'.*; build their month again"):
+        made("newlama", month(tmp_path, changed=[new(subject_id="Q1; DROP TABLE candidates")]))
 
 
 @pytest.mark.parametrize("how", ["without a column", "of another type", "no Parquet"])

@@ -23,8 +23,10 @@ from oracle import changes
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl import live as module
+from temporalwiki.builders.ckl.eligibility import reason_to_drop
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.live import live
+from temporalwiki.builders.ckl.templates import find_template
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata import probes
@@ -364,19 +366,6 @@ UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
 }
 
 
-@pytest.mark.parametrize("case", UPDATED)
-def test_what_is_an_update(tmp_path: Path, case: str) -> None:
-    row, reason = UPDATED[case]
-    row["objects"] = row["objects"] if row["object"] in row["objects"] else [row["object"]]
-    config, rows = made("updatedlama", month(tmp_path, changed=[row]))
-    assert config.counts.dropped == ({} if reason is None else {reason: 1})
-    assert len(rows) == (reason is None)
-    for made_row in rows:
-        assert made_row["statement"].count("<extra_id_0>") == 1
-    if reason == "relation_without_template":
-        assert config.counts.more["relations_without_template"] == {"P999999": 1}
-
-
 NEW: dict[str, tuple[dict[str, Any], str | None]] = {
     "a relation": (new(), None),
     "a subject": (new("new_subject"), None),
@@ -391,12 +380,16 @@ NEW: dict[str, tuple[dict[str, Any], str | None]] = {
 }
 
 
-@pytest.mark.parametrize("case", NEW)
-def test_what_is_new(tmp_path: Path, case: str) -> None:
-    row, reason = NEW[case]
-    config, rows = made("newlama", month(tmp_path, changed=[row]))
-    assert config.counts.dropped == ({} if reason is None else {reason: 1})
-    assert [row["old_answers"] for row in rows] == [[]] * (reason is None)
+@pytest.mark.parametrize(
+    ("kind", "case"), [*(("updatedlama", case) for case in UPDATED), *(("newlama", case) for case in NEW)]
+)
+def test_what_is_updated_or_new(kind: str, case: str) -> None:
+    row, reason = (UPDATED if kind == "updatedlama" else NEW)[case]
+    row["objects"] = row["objects"] if row["object"] in row["objects"] else [row["object"]]
+    template = find_template(row["relation_id"], row["relation"])
+    assert reason_to_drop(row | {"ambiguous": False}, kind, template) == reason
+    if reason is None and template is not None:
+        assert template.statement(row["subject"]).count("<extra_id_0>") == 1
 
 
 def test_white_space_is_folded(tmp_path: Path) -> None:
@@ -501,21 +494,24 @@ INVARIANT: dict[str, tuple[Rows, Rows, str | None]] = {
 }
 
 
-@pytest.mark.parametrize("case", INVARIANT)
-def test_invariant_facts(tmp_path: Path, case: str) -> None:
-    first, second, reason = INVARIANT[case]
-    splits = [
-        {split: [row for row in rows if KINDS[row["kind"]] == split] for split in KINDS.values()}
-        for rows in (first, second)
-    ]
+@pytest.mark.parametrize("reason", {reason: None for _, _, reason in INVARIANT.values()})
+def test_invariant_facts(tmp_path: Path, reason: str | None) -> None:
+    """All cases of a reason are in one pair of months, about subjects of their own."""
+    splits: list[dict[str, Rows]] = [{split: [] for split in KINDS.values()} for _ in (FIRST, SECOND)]
+    cases = [(number, first, second) for number, (first, second, why) in enumerate(INVARIANT.values(), 10)
+             if why == reason]  # fmt: skip
+    for number, *both in cases:
+        for of_month, rows in zip(splits, both, strict=True):
+            for row in rows:
+                name = f"{row['subject']} {chr(ord('A') + number)}x"
+                own = {"subject_id": f"{row['subject_id']}{number}", "subject": name, "title": name}
+                of_month[KINDS[row["kind"]]].append(row | own)
     folders = [month(tmp_path / name, name, **of) for name, of in zip((FIRST, SECOND), splits, strict=True)]
     config, rows = made("invariantlama", *folders)
     assert config.name == "invariantlama-20211001-20211201"
-    assert config.counts.dropped == ({} if reason is None else {reason: 1})
-    relation = second[0]["relation_id"]
-    assert [(row["id"], row["answers"], row["old_answers"]) for row in rows] == [
-        (f"Q1-{relation}", ["Easton"], [])
-    ] * (reason is None)
+    assert config.counts.dropped == ({} if reason is None else {reason: len(cases)})
+    kept = sorted((f"Q1{number}-{second[0]['relation_id']}", ["Easton"], []) for number, _, second in cases)
+    assert sorted((row["id"], row["answers"], row["old_answers"]) for row in rows) == kept * (reason is None)
 
 
 def test_the_number_of_facts_of_a_relation_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -593,6 +589,7 @@ def test_a_german_wiki_is_asked_in_german(tmp_path: Path, no_caps: None) -> None
         ("Die Regierung von Norland leitet <extra_id_0>.", "Wer leitet die Regierung von Norland?"),
     ]
     assert config.counts.dropped == {"relation_without_template": 1}
+    assert config.counts.more["relations_without_template"] == {"P987654": 1}
     with pytest.raises(InputError, match=r"its labels are in 'de', and LAMA's templates are English"):
         live("newlama", [folder], templates={"P36": "The capital of [X] is [Y] ."})
 
@@ -621,7 +618,7 @@ def test_too_little_memory_is_an_error(tmp_path: Path, monkeypatch: pytest.Monke
     for work in (None, tmp_path / "work"):
         where = re.escape(str(work or tempfile.gettempdir()))
         with pytest.raises(InputError, match=f"^{where}: the facts need more than 1 MB of memory .*; free some space"):
-            live("newlama", [folder], work=work)
+            made("newlama", folder, work=work)
     assert list((tmp_path / "work").iterdir()) == []
 
 
