@@ -64,8 +64,6 @@ class Fault:
     headers: Mapping[str, str] | None = None
     after: bool = False
     cut: bool = False
-    cut_after_bytes: int | None = None
-    delay: float = 0.0
     do: Callable[[], object] | None = None
     seen: int = 0
 
@@ -102,11 +100,10 @@ class _Server(uvicorn.Server):
 class LoopbackHub:
     """The Hub; a context manager. Its state is in memory and changes only under one lock.
 
-    ``part_size``: LFS files larger than this many bytes go up in parts of this size; ``page_size``: entries in one
-    page of a listing. ``endpoint`` is its address; large files lie under another one (``cdn``), which refuses tokens.
+    ``endpoint`` is its address; large files lie under another one (``cdn``), which refuses tokens.
     """
 
-    def __init__(self, *, part_size: int = 2**20, page_size: int = 1000) -> None:
+    def __init__(self) -> None:
         self.requests: list[Request] = []
         self.unknown: list[str] = []
         self.waits: list[float] = []
@@ -118,7 +115,7 @@ class LoopbackHub:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             sock.bind(("127.0.0.1", 0))
         self.endpoint, self.cdn = (f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in self._sockets)
-        self._protocol = Protocol(part_size, page_size, self.endpoint, self.cdn)
+        self._protocol = Protocol(self.endpoint, self.cdn)
         config = uvicorn.Config(
             self._app,
             log_config=None,
@@ -208,20 +205,14 @@ class LoopbackHub:
         headers: Mapping[str, str] | None = None,
         after: bool = False,
         cut: bool = False,
-        cut_after_bytes: int | None = None,
-        delay: float = 0.0,
     ) -> None:
         """Let the nth request (and ``times`` - 1 more) of this method whose unquoted path holds ``path_regex`` fail.
 
         ``status``: answered instead of handling it; with ``after`` it is handled first and then answered so. ``cut``:
-        the connection is closed without an answer, before (``after``: after) handling. ``cut_after_bytes``: closed
-        after that many bytes of the real answer's body (huggingface_hub keeps whole chunks of 10 MB, or
-        of constants.DOWNLOAD_CHUNK_SIZE). ``delay``: seconds to wait first. Downloads of large files are GET /lfs/...,
-        uploads PUT /upload/... and PUT /upload-part/..., method "*" is any.
+        the connection is closed without an answer, before (``after``: after) handling. Downloads of large files are
+        GET /lfs/..., uploads PUT /upload/..., method "*" is any.
         """
-        self._add(
-            Fault(method, re.compile(path_regex), nth, times, status, headers, after, cut, cut_after_bytes, delay)
-        )
+        self._add(Fault(method, re.compile(path_regex), nth, times, status, headers, after, cut))
 
     def when(
         self,
@@ -334,8 +325,6 @@ class LoopbackHub:
         except ClientDisconnect:
             self._note(method, path, 0, headers)
             return
-        if fault is not None and fault.delay:
-            await asyncio.sleep(fault.delay)
         await self._run([hook for hook in struck if not hook.after])
         if cut_before:
             self._note(method, path, 0, headers)
@@ -358,14 +347,6 @@ class LoopbackHub:
             return
         # Noted before it is sent: a client that has its answer finds the request here.
         self._note(method, path, response.status_code, headers)
-        if fault is not None and fault.cut_after_bytes is not None:
-            await send(
-                {"type": "http.response.start", "status": response.status_code, "headers": response.raw_headers}
-            )
-            content = bytes(response.body)[: fault.cut_after_bytes]
-            await send({"type": "http.response.body", "body": content, "more_body": True})
-            await self._close(receive, send)
-            return
         await response(scope, receive, send)
 
     async def _run(self, hooks: Sequence[Fault]) -> None:

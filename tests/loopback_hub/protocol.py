@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from urllib.parse import parse_qs, quote, urlencode
+from urllib.parse import parse_qs, quote
 
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
@@ -73,29 +73,13 @@ class NotKnown(Exception):
 
 
 @dataclass
-class Upload:
-    """A file on its way in parts; ``parts`` maps numbers to contents."""
-
-    repo: Repo
-    sha256: str
-    size: int
-    parts: dict[int, bytes] = field(default_factory=dict)
-
-
-@dataclass
 class Protocol:
-    """All of the Hub's state.
+    """All of the Hub's state."""
 
-    ``part_size``: larger LFS files go up in parts of this many bytes; ``page_size``: entries in one page of a listing.
-    """
-
-    part_size: int
-    page_size: int
     endpoint: str = ""
     cdn: str = ""
     users: dict[str, User] = field(default_factory=dict)
     repos: dict[tuple[Kind, str], Repo] = field(default_factory=dict)
-    uploads: list[Upload] = field(default_factory=list)
 
     # -- who may what ------------------------------------------------------------------------------------------------
 
@@ -145,8 +129,6 @@ class Protocol:
                 return self.create(call)
             case "POST", ["api", "validate-yaml"]:
                 return self.validate_yaml(call)
-            case "POST", ["api", "complete_multipart", number]:
-                return self.complete(call, int(number))
             case _, ["api", kinds, owner, name, *rest] if kinds in KINDS:
                 if (response := self.of_repo(call, KINDS[kinds], f"{owner}/{name}", rest)) is not None:
                     return response
@@ -186,16 +168,10 @@ class Protocol:
                 return self.tree(call, self.find(call, kind, repo_id), revision, "/".join(path))
             case "POST", ["paths-info", revision]:
                 return self.paths_info(call, self.find(call, kind, repo_id), revision)
-            case "GET", ["commits", revision]:
-                return self.commits(call, self.find(call, kind, repo_id), revision)
             case "POST", ["preupload", revision]:
                 return self.preupload(call, self.find(call, kind, repo_id, write=True), revision)
             case "POST", ["commit", revision]:
                 return self.commit(call, self.find(call, kind, repo_id, write=True), revision)
-            case "POST", ["branch", branch]:
-                return self.create_branch(call, self.find(call, kind, repo_id, write=True), branch)
-            case "DELETE", ["branch", branch]:
-                return self.delete_branch(self.find(call, kind, repo_id, write=True), branch)
             case "POST", ["tag", revision]:
                 return self.create_tag(call, self.find(call, kind, repo_id, write=True), revision)
         return None
@@ -339,18 +315,7 @@ class Protocol:
         if not call.flag("recursive"):
             names = [name for name in names if "/" not in name[len(prefix) :]]
         entries = [self.entry(repo, commit, name, call.flag("expand")) for name in sorted(names)]
-        return self.paged(call, entries)
-
-    def paged(self, call: Call, entries: list[Any]) -> Response:
-        """One page, with a Link to the next one."""
-        start = int(call.query.get("cursor", ["0"])[0])
-        response = JSONResponse(entries[start : start + self.page_size])
-        if start + self.page_size < len(entries):
-            query = {key: value for key, value in call.query.items() if key != "cursor"}
-            query["cursor"] = [str(start + self.page_size)]
-            path = "/".join(quote(part, safe="") for part in call.parts)
-            response.headers["Link"] = f'<{self.endpoint}/{path}?{urlencode(query, doseq=True)}>; rel="next"'
-        return response
+        return JSONResponse(entries)
 
     def paths_info(self, call: Call, repo: Repo, revision: str) -> Response:
         if call.headers.get("content-type", "").startswith("application/json"):
@@ -363,19 +328,6 @@ class Protocol:
         expand = str(given.get("expand", [""])[0]).lower() == "true"
         found = [self.entry(repo, commit, path.strip("/"), expand) for path in given.get("paths", [])]
         return JSONResponse([entry for entry in found if entry is not None])
-
-    def commits(self, call: Call, repo: Repo, revision: str) -> Response:
-        listed = [
-            {
-                "id": commit.oid,
-                "title": commit.title,
-                "message": commit.description,
-                "authors": [{"user": commit.author}],
-                "date": stamp(commit.date),
-            }
-            for commit in repo.commits(revision)
-        ]
-        return self.paged(call, listed)
 
     def resolve(self, call: Call, kind: Kind, repo_id: str, revision: str, path: str) -> Response:
         repo = self.find(call, kind, repo_id)
@@ -400,17 +352,11 @@ class Protocol:
                 repo = self.repos[KINDS[kinds], f"{owner}/{name}"]
                 return ranged(call, repo.objects[sha256], {"ETag": f'"{sha256}"'})
             case "PUT", ["upload", kinds, owner, name, sha256]:
-                self.store(self.repos[KINDS[kinds], f"{owner}/{name}"], sha256, call.body)
+                if hashlib.sha256(call.body).hexdigest() != sha256:
+                    raise HubError(400, f"BadDigest: the content is not that of {sha256}")
+                self.repos[KINDS[kinds], f"{owner}/{name}"].objects[sha256] = call.body
                 return Response()
-            case "PUT", ["upload-part", number, part]:
-                self.uploads[int(number)].parts[int(part)] = call.body
-                return Response(headers={"ETag": part_etag(call.body)})
         raise NotKnown
-
-    def store(self, repo: Repo, sha256: str, content: bytes) -> None:
-        if hashlib.sha256(content).hexdigest() != sha256:
-            raise HubError(400, f"BadDigest: the content is not that of {sha256}")
-        repo.objects[sha256] = content
 
     def lfs_batch(self, call: Call, kind: Kind, repo_id: str) -> Response:
         given = call.json()
@@ -421,28 +367,11 @@ class Protocol:
         for item in given["objects"]:
             entry: dict[str, Any] = {"oid": item["oid"], "size": item["size"]}
             if item["oid"] not in repo.objects:
-                upload: dict[str, Any] = {"href": f"{self.cdn}/upload/{kind}s/{repo_id}/{item['oid']}"}
-                if item["size"] > self.part_size and "multipart" in given.get("transfers", []):
-                    number = len(self.uploads)
-                    self.uploads.append(Upload(repo, item["oid"], item["size"]))
-                    header = {"chunk_size": str(self.part_size)}
-                    for part in range(1, -(-item["size"] // self.part_size) + 1):
-                        header[str(part)] = f"{self.cdn}/upload-part/{number}/{part}"
-                    upload = {"href": f"{self.endpoint}/api/complete_multipart/{number}", "header": header}
+                upload = {"href": f"{self.cdn}/upload/{kind}s/{repo_id}/{item['oid']}"}
                 verify = {"href": f"{self.page(kind, repo_id)}.git/info/lfs/objects/verify"}
                 entry["actions"] = {"upload": upload, "verify": verify}
             objects.append(entry)
         return JSONResponse({"transfer": "basic", "objects": objects})
-
-    def complete(self, call: Call, number: int) -> Response:
-        upload, given = self.uploads[number], call.json()
-        if given["oid"] != upload.sha256:
-            raise HubError(400, "the upload is of another file")
-        listed = {int(part["partNumber"]): part["etag"] for part in given["parts"]}
-        if listed != {part: part_etag(content) for part, content in upload.parts.items()}:
-            raise HubError(400, "InvalidPart: a part is missing or has another etag")
-        self.store(upload.repo, upload.sha256, b"".join(upload.parts[part] for part in sorted(upload.parts)))
-        return JSONResponse({})
 
     def lfs_verify(self, call: Call, kind: Kind, repo_id: str) -> Response:
         given = call.json()
@@ -520,42 +449,18 @@ class Protocol:
             if path not in tree:
                 raise HubError(404, f"A file with this name doesn't exist: {path}", "EntryNotFound")
             del tree[path]
-        elif key == "deletedFolder":
-            inside = [name for name in tree if name.startswith(path.rstrip("/") + "/")]
-            if not inside:
-                raise HubError(404, f"A folder with this name doesn't exist: {path}", "EntryNotFound")
-            for name in inside:
-                del tree[name]
         else:
             raise HubError(501, f"the loopback Hub does not know the operation {key}")
-
-    def create_branch(self, call: Call, repo: Repo, branch: str) -> Response:
-        start = repo.resolve(call.json().get("startingPoint") or "main")
-        if branch in repo.branches:
-            raise HubError(409, f"Reference already exists: refs/heads/{branch}")
-        self.check_ref(branch)
-        repo.branches[branch] = start.oid
-        return JSONResponse({})
-
-    def delete_branch(self, repo: Repo, branch: str) -> Response:
-        if branch == "main":
-            raise HubError(403, "The default branch cannot be deleted")
-        if repo.branches.pop(branch, None) is None:
-            raise HubError(404, f"Invalid rev id: {branch}", "RevisionNotFound")
-        return JSONResponse({})
 
     def create_tag(self, call: Call, repo: Repo, revision: str) -> Response:
         tag = call.json()["tag"]
         commit = repo.resolve(revision)
         if tag in repo.tags:
             raise HubError(409, f"Tag reference exists already: refs/tags/{tag}")
-        self.check_ref(tag)
+        if not tag or re.search(r"[\x00-\x20~^:?*\[\\\x7f]|\.\.|@\{|//|^[/.-]|[/.]$|\.lock$", tag):
+            raise HubError(400, f"Invalid reference name: {tag}")
         repo.tags[tag] = commit.oid
         return JSONResponse({})
-
-    def check_ref(self, name: str) -> None:
-        if not name or re.search(r"[\x00-\x20~^:?*\[\\\x7f]|\.\.|@\{|//|^[/.-]|[/.]$|\.lock$", name):
-            raise HubError(400, f"Invalid reference name: {name}")
 
 
 def entry_not_found(message: str, commit: Commit) -> HubError:
@@ -577,10 +482,6 @@ def card_data(readme: File) -> dict[str, Any] | None:
         return cards.metadata(readme.content.decode("utf-8", "replace"))
     except ValueError:
         return None
-
-
-def part_etag(content: bytes) -> str:
-    return f'"{hashlib.md5(content, usedforsecurity=False).hexdigest()}"'
 
 
 def stamp(date: datetime) -> str:

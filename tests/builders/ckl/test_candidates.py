@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl import candidates as module
 from temporalwiki.builders.ckl.candidates import CandidateOptions, write_candidates
 from temporalwiki.builders.ckl.corpus_index import CorpusIndex, build_index
@@ -18,10 +18,7 @@ from temporalwiki.builders.ckl.review import Candidate, read_candidates, read_re
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import OpenModel
 from temporalwiki.builders.ckl.text_steps import Passage
-from temporalwiki.eval_harness.models.local import CachedModel
-from temporalwiki.eval_harness.text_model import open_model
 
-import tiny_models
 from a_text_model import ScriptedModel, always
 
 DAY = datetime.datetime(2021, 5, 1, 12, tzinfo=datetime.UTC)
@@ -109,34 +106,6 @@ def test_a_question_that_tells_the_answer_or_was_asked_is_left_out(
 TOWNS = ["Easton", "Weston", "Norton", "Sutton", "Upton", "Aston", "Boston", "Preston"]
 
 
-@pytest.mark.parametrize("per_page", [1, 3, 100])
-def test_a_limit_per_page(tmp_path: Path, past: CorpusIndex, asks_all: list[Passage], per_page: int) -> None:
-    text = " ".join(f"On {n} May 2020 they went {'far ' * n}from {town} by train." for n, town in enumerate(TOWNS, 1))
-    found = made([page(text)], past, tmp_path / "r", per_page=per_page)
-    assert len(found) == min(per_page, len(TOWNS))
-    assert len({one.sentence for one in found}) == len(found)
-    assert all(one.statement.replace(SENTINEL, one.answer) == one.sentence for one in found)
-    counts = read_review(tmp_path / "r").counts
-    assert counts.read == counts.kept + sum(counts.dropped.values()) == len(TOWNS)
-
-
-def test_the_seed_draws(tmp_path: Path, past: CorpusIndex, asks_all: list[Passage]) -> None:
-    text = " ".join(f"They came {'far ' * n}from {town} by train on that day." for n, town in enumerate(TOWNS))
-    drawn = [made([page(text)], past, tmp_path / "r", per_page=1, seed=seed)[0].answer for seed in range(9)]
-    assert set(drawn) > {drawn[0]}
-
-
-def test_the_same_bytes_whatever_the_order_of_other_pages(
-    tmp_path: Path, past: CorpusIndex, asks_all: list[Passage]
-) -> None:
-    rows = [page(f"They went {'far ' * n}from {town} by train on Sunday.", f"u{n}") for n, town in enumerate(TOWNS)]
-    lines = []
-    for order in (rows, rows[::-1]):
-        made(order, past, tmp_path / "r")
-        lines.append(sorted(json.loads((tmp_path / "r" / "tasks.json").read_bytes()), key=str))
-    assert lines[0] == lines[1]
-
-
 HOSTILE = ["</script>", "=cmd()", "a|b", "🙂", "\u0000", "\ud800", "{{x}}", "---", "[X]", "../..", "\u2028", "'; DROP"]
 
 
@@ -166,21 +135,6 @@ def test_answers_known_to_the_model_of_the_past_are_dropped(
     about = read_review(tmp_path / "r")
     assert about.counts.dropped == {"the model of the past knows the answer": 1}
     assert about.options["answer_model"] == {"name": "past", "revision": "1"}
-
-
-def test_a_model_is_asked_as_in_the_evaluation(tmp_path: Path, past: CorpusIndex, asks_all: list[Passage]) -> None:
-    folder = tiny_models.save("gpt2", tmp_path / "gpt2")
-    (one,) = made(
-        [page("They came to Easton by the train again today.")],
-        past,
-        tmp_path / "r",
-        open_model,
-        question_model=str(folder),
-        answer_model=str(folder),
-    )
-    prompt = f"Question: {one.question}\nAnswer:"
-    assert [one.prediction] == CachedModel(str(folder), tmp_path / "store").generate([prompt], "answers", 20)
-    assert read_review(tmp_path / "r").options["answer_model"]["name"] == "gpt2"
 
 
 # The files
@@ -247,9 +201,3 @@ def test_a_review_that_is_not_as_it_was_written(
     spoil(tmp_path / "r")
     with pytest.raises(InputError, match=says):
         read_review(tmp_path / "r")
-
-
-@pytest.mark.parametrize("wrong", [{"per_page": 0}, {"passages": 0}, {"least_words": 0}])
-def test_wrong_options(wrong: dict[str, int]) -> None:
-    with pytest.raises(UsageError):
-        CandidateOptions(**wrong)  # type: ignore[arg-type]

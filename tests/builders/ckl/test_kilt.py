@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -102,12 +101,6 @@ def test_every_row_is_accounted_for(
         assert len(set(row["answers"])) == len(row["answers"])
 
 
-def test_inputs_stay_as_they_are_and_numbers_may_be_ids(tmp_path: Path) -> None:
-    text = "I love [START_ENT] Rome [END_ENT] <extra_id_0> .\nYou too?\n| Zoë [SEP] genre"
-    [config] = kilt(nq(tmp_path, train=[QUESTION | {"id": 7, "input": text}]), "nq")
-    assert [(row["id"], row["input"]) for row in read(config)["train"]] == [("7", text)]
-
-
 def test_files_lie_in_one_folder_or_in_one_a_data_set(tmp_path: Path) -> None:
     nq(tmp_path)
     for part in ("dev", "test_without_answers"):
@@ -204,19 +197,3 @@ def test_kilt_as_it_was_published(name: str, shared_data: Path, tmp_path: Path) 
             assert row["input"] == line["input"].strip()
             assert row["output"] == (answers[0] if answers else None)
             assert row["answers"] == list(dict.fromkeys(answers))
-
-
-def test_the_task_scores_these_rows(shared_data: Path) -> None:
-    """``eval_harness.tasks.kilt`` finds text and answers in every row."""
-    from temporalwiki.eval_harness.tasks.kilt import _questions
-
-    for name in NAMES:
-        if name == TRIVIA:
-            continue
-        rows = read(kilt(shared_data / "kilt", name)[0])
-        for split in rows.keys() & {"train", "validation"}:
-            excluded: Counter[str] = Counter()
-            found = _questions(rows[split], split, excluded)
-            assert len(found) == 5
-            assert not excluded
-            assert [one.answers for one in found] == [row["answers"] for row in rows[split]]
