@@ -1,8 +1,8 @@
 """Fuzzing: a target a file, each reading input of strangers; docs/fuzzing.md says how to run them.
 
 A target has ``check(data)``, which raises where a promise is broken; ``SEEDS``, tiny inputs in the real format;
-``FOUND``, inputs that broke a promise once; and ``WORDS``, what is worth inserting. JSON is also mutated by its
-structure. ``python -m fuzz`` runs them under atheris, and test_corpus.py without it.
+``WORDS``, what is worth inserting; and perhaps ``FOUND``, inputs that broke a promise once. JSON is also mutated by
+its structure. ``python -m fuzz`` runs them under atheris, and test_corpus.py without it.
 """
 
 from __future__ import annotations

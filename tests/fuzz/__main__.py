@@ -55,7 +55,7 @@ def _run(target: str, options: argparse.Namespace) -> bool:
     for name in ("corpus", "seeds"):
         (own / name).mkdir(parents=True, exist_ok=True)
     module = importlib.import_module(f"fuzz.{target}")
-    for seed in (*module.SEEDS, *module.FOUND):
+    for seed in (*module.SEEDS, *getattr(module, "FOUND", ())):
         (own / "seeds" / hashlib.sha1(seed).hexdigest()).write_bytes(seed)
     words = own / "words"
     escaped = ("".join(map("\\x{:02x}".format, word)) for word in module.WORDS)

@@ -6,7 +6,6 @@ import json
 import shutil
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import sha256
 from typing import Any
 from unittest import mock
 
@@ -57,13 +56,8 @@ _CANDIDATE = {
 
 
 def _task(id: str, by: Any = 1, **said: str | list[str]) -> dict[str, Any]:
-    result = [
-        {
-            "from_name": name,
-            "value": {"choices" if isinstance(value, str) else "text": [value] if isinstance(value, str) else value},
-        }
-        for name, value in said.items()
-    ]
+    values = {name: {"choices": [one]} if isinstance(one, str) else {"text": one} for name, one in said.items()}
+    result = [{"from_name": name, "value": value} for name, value in values.items()]
     return {"data": _CANDIDATE | {"id": id}, "annotations": [{"completed_by": by, "result": result}]}
 
 
@@ -83,7 +77,6 @@ SEEDS = (
     b"d" + _BETWEEN.join(json.dumps(one).encode() for one in (_CANDIDATES, _DECISIONS, [_task("c2", 3, valid="no")])),
     b"d" + _BETWEEN.join(json.dumps(one).encode() for one in (_CANDIDATES, _JUDGED, [_task("c9", valid="yes")])),
 )
-FOUND: tuple[bytes, ...] = ()
 WORDS = (_BETWEEN, b"\n", b"\r\n", b"\xef\xbb\xbf", b'"id":', b'"output":[{"answer":', b'"input":', b"\\ud800",
          b"[X]", b"[Y]", b"<extra_id_0>", b"<extra_id_1>", b'"from_name":"past"', b"9" * 20, b"[" * 1200,
          b'"value":{"choices":["same"]}', b"\\u202e", b"\\u0000", b'"QuestionId":', b'"statement":"',
@@ -138,26 +131,15 @@ def _decided(files: Sequence[bytes]) -> list[CklConfig]:
     review = folder() / "lines"
     file(f"lines/{TASKS}", candidates)
     counts = {"read": 3, "kept": 3, "dropped": {}}
-    about = {
-        "made_by": "",
-        "sha256": sha256(candidates).hexdigest(),
-        "options": {},
-        "inputs": [],
-        "past": {},
-        "counts": counts,
-    }
+    about = {"made_by": "", "options": {}, "inputs": [], "past": {}, "counts": counts}
     file(f"lines/{ABOUT}", json.dumps(about).encode())
     for number, data in enumerate(exports[:3]):
         file(f"lines/{ANNOTATIONS}/{'abc'[number]}.json", data)
     return configs_from_decisions(review, 1 + zlib.crc32(candidates) % 2)
 
 
-_SOURCES: dict[bytes, Callable[[Sequence[bytes]], list[CklConfig]]] = {
-    b"k": _kilt,
-    b"t": _trivia,
-    b"l": _lama,
-    b"d": _decided,
-}
+_Source = Callable[[Sequence[bytes]], list[CklConfig]]
+_SOURCES: dict[bytes, _Source] = {b"k": _kilt, b"t": _trivia, b"l": _lama, b"d": _decided}
 
 
 def _account(config: CklConfig) -> None:

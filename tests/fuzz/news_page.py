@@ -38,7 +38,6 @@ SEEDS = (
     b"\x00<p>1 &lt; 2",
     b"\x00" + _FLIGHT,
 )
-FOUND: tuple[bytes, ...] = ()
 WORDS = (
     *b'<article> </article> <p> </script> <!-- <![CDATA[ <svg> {"@graph":[ "mainEntity": "datePublished":"'.split(),
     *b"2020-13-45 1588300000 http://[ https://a:99999/ // &#0; &#xD800; \xff\xfe \x00".split(),

@@ -41,7 +41,6 @@ SEEDS = tuple(
         {"ready": None},
     )
 )
-FOUND: tuple[bytes, ...] = ()
 WORDS = (b'"ends":', b"..", b"../", b"/dev/zero", b"\\u0000", b"\\ud800", b'"kept.json"', b'".."', b'""', b'"."')
 
 

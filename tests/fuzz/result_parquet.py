@@ -51,17 +51,7 @@ FOUND = (
     b'{"rows": [], "items": {"id": "-0"}}',  # a board without rows: the error names the page's folder
     b'{"rows": {}, "items": {"id": "ab", "cluster": "ab", "x": [0, 9007199254740993]}}',  # no float64 has this value
 )
-WORDS = (
-    *results.WORDS,
-    b"PAR1",
-    b'"rows":',
-    b'"items":',
-    b'"value":',
-    b'"id":',
-    b"[null]",
-    b"\x15\x00",
-    b"\xff\xff\x7f",
-)
+WORDS = (*results.WORDS, *b'PAR1 "rows": "items": "value": "id": [null]'.split(), b"\x15\x00", b"\xff\xff\x7f")
 LONGEST = 16384
 
 

@@ -54,10 +54,8 @@ FOUND = (
     # an error message of several lines
     json.dumps(_RESULT | {"scores": {"exact_match": _SCORE | {"---\n": 1}}}).encode(),
 )
-WORDS = (
-    *b"NaN -Infinity 1e400 \\ud800 null true \x00".split(),
-    *(b"9" * 20, b"9" * 5000, b"[" * 1200, b'{"":' * 1200),
-)
+WORDS = (*b"NaN -Infinity 1e400 \\ud800 null true \x00".split(),
+         *(b"9" * 20, b"9" * 5000, b"[" * 1200, b'{"":' * 1200))  # fmt: skip
 LONGEST = 8192
 
 

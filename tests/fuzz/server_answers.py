@@ -33,7 +33,6 @@ SEEDS = (
     b'<html><a href="20211101/">20211101/</a> <a href="20211099/">x</a> <a href="../">..</a></html>',
     b"a" * 40 + b"  wikidata-20211101-all.json.gz\n" + b"b" * 40 + b" *wikidata-20211101-all.json.bz2\n",
 )
-FOUND: tuple[bytes, ...] = ()
 WORDS = (b'"status": "done"', b'"files": {', b"../../../etc/passwd", b".xml-p1p9.bz2", b'"size": ', b"9" * 20,
          b'href="20211101/"', b"HREF=20211101", b"wikidata-20211101-all.json.gz", b"[" * 1200)  # fmt: skip
 LONGEST = 8192

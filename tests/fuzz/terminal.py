@@ -19,7 +19,6 @@ SEEDS = (
     "Zürich 北京 مرحبا שלום नमस्ते \U0001f468\u200d\U0001f469 e\u0301".encode(),
     b"\xff\xfe\xed\xa0\x80 not UTF-8",
 )
-FOUND: tuple[bytes, ...] = ()
 WORDS = (b"\x1b[", b"\x1b]8;;", b"\xc2\x9b", b"\xe2\x80\xae", b"\xe2\x81\xa6", b"\xd8\x9c", b"\xe2\x80\xa8", b"\r",
          b"\0", b"\\x1b", b"\\u202e", b"\xed\xa0\x80", b"\xc2\xad", b"\xf3\xa0\x81\x81")  # fmt: skip
 LONGEST = 512

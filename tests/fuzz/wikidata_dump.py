@@ -24,7 +24,6 @@ SEEDS = (
     wikidata_json.SEEDS[0] + b"\n" + wikidata_json.SEEDS[0] + b",\r\n\n",
     b"[\n]\n",
 )
-FOUND: tuple[bytes, ...] = ()
 WORDS = (*wikidata_json.WORDS, b"\n", b",\n", b"[\n", b"\n]", b"]", b"}]", b"\r\n", b"\xef\xbb\xbf", b"\n\n", b" ")
 LONGEST = 8192
 

@@ -40,7 +40,6 @@ SEEDS = tuple(
         '<!DOCTYPE x [<!ENTITY a "b">]>' + header() + page(1, "&a;", "x") + FOOTER,
     )
 )
-FOUND: tuple[bytes, ...] = ()
 WORDS = (
     *b"<page> </page> <revision> </revision> </mediawiki> <title> </title> <ns> <id> <text </text>".split(),
     *b'deleted="deleted" bytes="0" <timestamp> <minor/> <![CDATA[ ]]> <!-- --> &amp; &lt; &#0; &#x41; &x;'.split(),

@@ -38,7 +38,6 @@ SEEDS = tuple(
         [header(), PAGES[0], FOOTER, header(), PAGES[1], FOOTER],  # joined
     )
 )
-FOUND: tuple[bytes, ...] = ()
 WORDS = (*xml_dump.WORDS, _BETWEEN, b"</mediawiki>\0", b"\0<page>")
 LONGEST = 8192
 _ONE_IN = 8  # inputs are read by the decoder that is for dumps known to be whole
