@@ -83,6 +83,7 @@ MEASURES = {
         higher_is_better=False,
         of=UNCHANGED,
     ),
+    "known": _percent("known"),
     "corrected": _percent("corrected")._replace(of="changed"),
     "let_go": Measure(lambda items: 100 * items["let_go"], scale=DIFFERENCE, compared=True),
     "perplexity": _perplexity("nll", "tokens"),
@@ -125,7 +126,7 @@ def earned(measure: str, found: Estimate, chance: float) -> bool:
     A model must prefer right choices, and know facts, more often than by chance. It must let go of more deleted facts
     than of unchanged ones. ``chance`` is that of the same test.
     """
-    if measure in ("acc", "acc_norm", "margin", "new_known", "old_known"):
+    if measure in ("acc", "acc_norm", "margin", "known", "new_known", "old_known"):
         return found.low is not None and found.low > (0.0 if measure == "margin" else chance)
     if measure == "let_go":
         return found.low is not None and found.low > 0

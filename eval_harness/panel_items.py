@@ -29,12 +29,14 @@ from temporalwiki.eval_harness.known import (
 from temporalwiki.eval_harness.models.model import LIKELIHOODS, STORED, Model
 from temporalwiki.eval_harness.references import choices_of, language_of
 from temporalwiki.eval_harness.retrieval import reading
+from temporalwiki.eval_harness.scoring import SENTINEL
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
 
 Item = dict[str, Any]
 
 FORMS = ("name", "cloze", "question", "reverse")
 SPELLING = "spelling"  # the form of the control without a model
+STATEMENT = "statement"  # the form of CKL's clozes, in the rows' column of that name
 # "The head of state of [X] is [Y]." asks for [X] as "[Y] is the head of state of [X]."
 _TURNED = re.compile(r"(The|An?) (.*\[X\].*) is \[Y\]\.")
 
@@ -73,6 +75,9 @@ def wording(row: Row, form: str) -> Wording | None:
     """Return a fact in a form, or None if its relation has no such wording."""
     if form == "name":
         return Wording(prompt_of(row))
+    if form == STATEMENT:  # the space before the answer is part of it
+        before, _, after = row[STATEMENT].partition(SENTINEL)
+        return Wording(before.strip(), after) if before[-1:].isspace() else None
     subject, relation = one_line(row["subject"]), one_line(row["relation"])
     template = find_template(str(row.get("relation_id")), relation, language=language_of(row))
     if template is None or unsafe_label(subject) or unsafe_label(one_line(row["object"])):
@@ -159,7 +164,7 @@ def _found(model: Model, asked: Sequence[_Asked], form: str, what: str) -> dict[
         for fact, worded in zip(one.panel.facts, one.wordings, strict=True):
             prompt, tail = worded
             if model.encoder_decoder and tail:
-                prompt, tail = f"{prompt} <extra_id_0>{tail}", ""
+                prompt, tail = f"{prompt} {SENTINEL}{tail}", ""
             labels = [*one.answers, *(label for labels in one.gone.values() for label in labels)]
             pairs += [(prompt, f"{label}{tail}") for label in labels]
             reads = passages(fact.row, prompt) if what == "facts" else ""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
@@ -96,7 +96,7 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
                         planned.append(_plan_evaluation(experiment, line, before, start, task, scored))
                     sources = [] if line.added else _sources(experiment, task, scored)
                     if line.name == "initial" and task.name == HEADLINE:
-                        softer = replace(task, task=replace(task.task, temperature=SOFTER))
+                        softer = replace(task, task=replace(cast(Any, task.task), temperature=SOFTER))
                         planned.append(_plan_evaluation(experiment, line, before, None, softer, scored))
                         if _has_evidence(task.data, scored):  # the ceiling
                             sources = list(dict.fromkeys([*sources, EVIDENCE]))

@@ -12,12 +12,15 @@ from temporalwiki.base.errors import UsageError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import option
+from temporalwiki.eval_harness.facts import identity
 from temporalwiki.eval_harness.fine_tuning import fine_tuned
+from temporalwiki.eval_harness.known import SCORED
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.models.interface import MEASURES as asked_measures
 from temporalwiki.eval_harness.models.interface import read_replies
 from temporalwiki.eval_harness.models.model import REPLIES, WEIGHTS, Model
+from temporalwiki.eval_harness.panel_items import STATEMENT, known_items
 from temporalwiki.eval_harness.references import answers_in
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.retrieval import reading
@@ -27,6 +30,7 @@ from temporalwiki.methods.options import TrainOptions
 
 RANKS = (1, 5, 10)  # the k of P@k
 _MEASURES = ("exact_match", "f1", "old_exact_match", *(f"precision_at_{k}" for k in RANKS))
+_KNOWN = ("known", "chance")
 _ANSWERS = ("object", "answer", "answers")
 _TUNED = "light-tuned/"  # in front of the names of splits
 _AT_ONCE = 1000  # clozes whose candidates are in memory at once
@@ -79,13 +83,19 @@ class Lama(Task):
     answers, and objects that another row has for the same subject, are also right and are left out (LAMA leaves out
     the latter). An item's ``candidates`` is their number: among ten candidates P@10 is always 1. A cloze without a
     wrong candidate has no P@k.
+
+    ``known`` is the percentage of clozes whose subject prefers the answer to the answers of other clozes of the
+    relation by more than other subjects do, as in ``learned_and_forgotten``; ``chance`` is what a model without
+    knowledge gets. Likelihoods are those from the answer to the end of the statement. Models are never light-tuned
+    for it.
     """
 
-    version: ClassVar[int] = 3  # version 2 ignored aliases
+    version: ClassVar[int] = 4  # version 3 had no known facts
     configs: ClassVar[tuple[str, ...]] = ("invariantlama", "updatedlama", "newlama")
     columns: ClassVar[tuple[str, ...]] = ("statement",)
     query: ClassVar[tuple[str, ...]] = ("statement",)
     needs: ClassVar[frozenset[str]] = frozenset({REPLIES, WEIGHTS})
+    whole: ClassVar[bool] = True  # panels are made before --limit
     least: ClassVar[Mapping[str, int]] = {"candidates": 0, "light_tuning": 0}
 
     question: bool = option(False, "ask the column question, as new_questions does, instead of the statement")
@@ -112,7 +122,8 @@ class Lama(Task):
             for split, of_split in rows.items():
                 check_columns(of_split, ("question",), split)
         statement = in_question(model) if self.question else _in_statement
-        found = list(read(model, rows, statement, excluded))
+        scored = {split: [row for row in of_split if row.get(SCORED, True)] for split, of_split in rows.items()}
+        found = list(read(model, scored, statement, excluded))
         with light_tuned(model, found, self.light_tuning, 32, excluded) as (model, clozes):
             items = ask(model, clozes, self.max_new_tokens, self.beams, excluded)
             for cloze, item in zip(clozes, items, strict=True):
@@ -122,7 +133,11 @@ class Lama(Task):
                 item["old_exact_match"] = exact_match(answer, old) if old and answer is not None else None
             if self.candidates:
                 self._rank(model, clozes, items, _objects(rows), excluded)
-        return outcome(items, (*_MEASURES, *asked_measures[2:]) if asked else _MEASURES, excluded)
+        measures = (*_MEASURES, *asked_measures[2:]) if asked else (*_MEASURES, *_KNOWN)
+        if not (self.question or self.light_tuning):
+            known = _known(model, rows, excluded)
+            items = [item | known.get(item["id"], {}) for item in items]
+        return outcome(items, measures, excluded)
 
     def _rank(
         self,
@@ -160,6 +175,24 @@ class Lama(Task):
                     continue
                 rank = next(n for n, (_, text) in enumerate(sorted(found), 1) if text in cloze.answers)
                 item |= {"candidates": len(found), **{f"precision_at_{k}": float(rank <= k) for k in RANKS}}
+
+
+def _known(model: Model, rows: Rows, excluded: Counter[str]) -> dict[str, Item]:
+    """Return "known", "chance" and "panel" of clozes by their ids: each panel has clozes of one relation."""
+    facts: dict[str, list[Row]] = {}
+    names: dict[str, str] = {}
+    why: Counter[str] = Counter()
+    for cloze in read(model, rows, _in_statement, Counter()):
+        fact = {**cloze.row, **_as_fact(cloze), "subject_id": cloze.cluster, "relation": cloze.row.get("relation_id")}
+        if fact["relation"] is None:
+            why[f"{cloze.split}: no relation_id"] += fact.get(SCORED, True)
+        elif names.setdefault(identity(fact)["id"], cloze.id) == cloze.id:
+            facts.setdefault(cloze.split, []).append(fact)
+    found = known_items(model, facts, (STATEMENT,), 0, why)
+    excluded.update({reason.replace(": ", ": known: ", 1): count for reason, count in why.items()})
+    columns = (*_KNOWN, "panel", "binding")
+    known = {item["id"].removesuffix(f"/{STATEMENT}"): item for item in found if item["form"] == STATEMENT}
+    return {names[id]: {column: item[column] for column in columns} for id, item in known.items()}
 
 
 def in_question(model: Model) -> Callable[[Row], str]:

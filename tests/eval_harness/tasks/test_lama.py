@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.metrics.knowledge_match import knowledge_match
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.models.model import LIKELIHOODS, WEIGHTS, Model
+from temporalwiki.eval_harness.result_manifest import ResultManifest
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.scoring import Scores, Text
@@ -54,6 +56,11 @@ class Canned(Model):
 
 def run(model: Canned, rows: list[dict[str, Any]], **options: Any) -> Outcome:
     return Lama(**options).run(model, {"test": rows})  # type: ignore[arg-type]
+
+
+def left_out(found: Outcome | ResultManifest) -> dict[str, int]:
+    """Return the counts of clozes that are not asked; those that stand in no panel have their own tests."""
+    return {why: count for why, count in found.excluded.items() if ": known: " not in why}
 
 
 def values(found: Outcome) -> dict[str, float]:
@@ -100,7 +107,7 @@ def test_a_decoder_only_model_reads_up_to_the_blank(statement: str) -> None:
 def test_a_statement_that_cannot_be_asked_is_counted(statement: str | None) -> None:
     rows = [{"statement": statement, "object": "Easton"}, {"statement": f"x {BLANK}", "object": "y"}]
     found = run(Canned(), rows, candidates=0)
-    assert found.excluded == {f"test: {NOT_ASKED[statement]}": 1}
+    assert left_out(found) == {f"test: {NOT_ASKED[statement]}": 1}
     assert [item["cluster"] for item in found.items] == [found.items[0]["id"]]
 
 
@@ -115,7 +122,7 @@ def test_an_encoder_decoder_model_reads_the_whole_statement(statement: str) -> N
 def test_an_encoder_decoder_model_needs_a_word_around_the_blank() -> None:
     rows = [{"statement": text, "object": "y"} for text in (f" {BLANK} .", f"x {BLANK}")]
     found = run(Canned(encoder_decoder=True), rows, candidates=0)
-    assert found.excluded == {"test: no word around the blank": 1}
+    assert left_out(found) == {"test: no word around the blank": 1}
 
 
 def test_a_question_is_asked_where_it_is_wanted() -> None:
@@ -131,7 +138,7 @@ def test_a_question_is_asked_where_it_is_wanted() -> None:
         found = run(model, rows, question=True, candidates=0)
         assert model.prompts == [prompt]
         where = "around" if encoder_decoder else "before"
-        assert found.excluded == {f"test: no word {where} the blank": 2, f"test: not exactly one {BLANK}": 1}
+        assert left_out(found) == {f"test: no word {where} the blank": 2, f"test: not exactly one {BLANK}": 1}
         assert values(found) == {"exact_match": 100, "f1": 100}
     with pytest.raises(InputError, match=r"^test: no column 'question' \(did you mean questions\?\); there are "):
         run(Canned(), [{"statement": f"x {BLANK}", "questions": "x?", "object": "y"}], question=True)
@@ -163,7 +170,7 @@ ANSWERS: dict[str, tuple[dict[str, Any], str, tuple[float, float] | None]] = {
 def test_what_is_right(columns: dict[str, Any], said: str, expected: tuple[float, float] | None) -> None:
     found = run(Canned({"x": said}), [{"statement": f"x {BLANK} .", **columns}], candidates=0)
     if expected is None:
-        assert (list(found.items), found.excluded) == ([], {"test: no answer to compare with": 1})
+        assert (list(found.items), left_out(found)) == ([], {"test: no answer to compare with": 1})
     else:
         (item,) = found.items
         assert (item["exact_match"], item["f1"]) == pytest.approx(expected)
@@ -197,7 +204,7 @@ def test_the_old_answers_of_what_was_updated() -> None:
     assert found.scores["test/old_exact_match"].value == pytest.approx(100 / 3)
     assert found.scores["test/exact_match"].value == pytest.approx(100 * 3 / 7)
     assert found.scores["test/exact_match"].items == 7
-    assert found.excluded == {"test: no room for an answer in the context": 1}
+    assert left_out(found) == {"test: no room for an answer in the context": 1}
 
 
 def cloze(answers: str | list[str], relation: str | None = "P19", **columns: Any) -> dict[str, Any]:
@@ -291,7 +298,7 @@ def test_clozes_without_a_ranking_are_counted(row: dict[str, Any], reason: str) 
     assert ranks(found)[-1] == [None] * 3
     assert found.items[-1]["candidates"] is None
     assert found.items[-1]["exact_match"] == 1
-    assert found.excluded[f"test: P@k: {reason}"] >= 1
+    assert left_out(found)[f"test: P@k: {reason}"] >= 1
     assert found.scores["test/precision_at_1"].items == 2
     assert found.scores["test/exact_match"].items == 4
 
@@ -300,7 +307,7 @@ def test_without_candidates_there_is_no_ranking() -> None:
     model = Canned()
     found = run(model, [cloze("Weston"), cloze("Norton")], candidates=0)
     assert set(values(found)) == {"exact_match", "f1"}
-    assert (model.texts, found.excluded) == ([], {})
+    assert (model.texts, left_out(found)) == ([], {})
 
 
 def test_candidates_are_drawn_from_the_whole_config_and_always_hold_the_answers() -> None:
@@ -312,10 +319,11 @@ def test_candidates_are_drawn_from_the_whole_config_and_always_hold_the_answers(
         asked = [{**row, "statement": f"{row['answers']} {BLANK}"} for row in rows]
         half = len(rows) // 2
         Lama(candidates=most).run(model, {"a": asked[:half], "b": asked[half:]})  # type: ignore[arg-type]
+        candidates = [text for text in model.texts if text.context]  # the others are cells of panels
         found: dict[str, set[str]] = {}
-        for text in model.texts:
+        for text in candidates:
             found.setdefault(text.context, set()).add(text.target.strip())
-        assert sum(map(len, found.values())) == len(model.texts)
+        assert sum(map(len, found.values())) == len(candidates)
         return found
 
     ten = drawn(rows, 10)
@@ -463,7 +471,7 @@ def test_real_clozes_are_scored_as_transformers_scores_them(
     if kind != "t5":
         odd |= {"test: no word before the blank": 1, "test: no room for an answer in the context": 1}
         odd["test: P@k: no room for all candidates in the context"] = 1
-    assert result.data["excluded"] == odd
+    assert left_out(result.manifest) == odd
 
     plain = load(models(kind))
     asked = [row for row in clozes if row["statement"].count(BLANK) == 1 and row["object"]]
@@ -508,7 +516,7 @@ def test_the_other_configs_load_and_are_scored(
     names = [set(result.data["scores"]) for result in results]
     plain = {"test/exact_match", "test/f1"}
     assert names == [plain | {"test/old_exact_match"}, plain, plain]
-    assert all(result.data["excluded"] == {"test: P@k: no candidates": 2} for result in results)
+    assert all(left_out(result.manifest) == {"test: P@k: no candidates": 2} for result in results)
 
 
 def test_a_config_without_statements_is_refused(models: Callable[[str], Path], tmp_path: Path) -> None:
@@ -517,3 +525,82 @@ def test_a_config_without_statements_is_refused(models: Callable[[str], Path], t
     wanted = Evaluation(model.reference, str(data), {"lama": Lama()}, (), tmp_path / "out", None)
     with pytest.raises(InputError, match=r"newlama, test: no column 'statement' \(did you mean statment\?\)"):
         evaluate(wanted, model)
+
+
+class Lookup(Canned):
+    """A model that knows some statements by heart, and finds all others equally likely."""
+
+    right: frozenset[str] = frozenset()
+    limit = 10**6  # a longer text is longer than the context
+
+    def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
+        """Give each text two tokens: the first 40 characters, and the rest, which has the answer."""
+        self.texts += texts
+        found: list[Scores | None] = []
+        for text in texts:
+            whole = text.context + text.target
+            ends = [len(text.context), min(40, len(whole)), len(whole)]
+            known = whole.replace(f"{BLANK}. | ", "") in self.right
+            nll = np.array([3.0, 0.5 if known else 4.0])
+            if text.context:  # an encoder-decoder model scores the object alone
+                ends, nll = [len(text.context), len(whole)], nll[1:]
+            found.append(Scores(nll, np.array(list(pairwise(ends)))))
+        return found
+
+
+TOWNS = ("Aston", "Bern", "Coria", "Delft", "Emden", "Fano", "Gent", "Hull", "Ulm", "York")
+
+
+def births(count: int, relation: str | None = "P19") -> list[dict[str, Any]]:
+    """Return clozes whose blank begins after 40 characters, and has a word after it."""
+    return [
+        {
+            "id": f"c{i}",
+            "statement": f"The parish register says that person {i} is from {BLANK} indeed.",
+            "object": town,
+            "relation_id": relation,
+            "subject": f"person {i}",
+        }
+        for i, town in enumerate(TOWNS[:count])
+    ]
+
+
+@pytest.mark.parametrize("shares", [(0,), (0, 3, 7), range(10)])
+def test_a_cloze_is_known_if_its_subject_prefers_its_answer(shares: Sequence[int]) -> None:
+    rows = births(10)
+    model = Lookup()
+    model.right = frozenset(rows[i]["statement"].replace(BLANK, rows[i]["object"]) for i in shares)
+    found = run(model, rows, candidates=0)  # type: ignore[arg-type]
+    assert [item["id"] for item in found.items if item["known"]] == [f"c{i}" for i in shares]
+    assert values(found)["known"] == 10 * len(shares)
+    assert values(found)["chance"] == pytest.approx(10)
+    assert all(text.target.endswith(" indeed.") for text in model.texts)  # to the end of the statement
+
+
+UNKNOWN: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
+    "five of a relation": (births(5), {"test: known: in a panel of fewer than 6 facts of the relation": 5}),
+    "no relation": (births(7, None), {"test: known: no relation_id": 7}),
+    "no space before the blank": (
+        [row | {"statement": row["statement"].replace(f" {BLANK}", f"-{BLANK}")} for row in births(7)],
+        {"test: known: no wording as statement": 7},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWN)
+def test_clozes_that_stand_in_no_panel_are_counted(case: str) -> None:
+    rows, excluded = UNKNOWN[case]
+    found = run(Lookup(), rows, candidates=0)  # type: ignore[arg-type]
+    assert "known" not in values(found)
+    assert found.excluded == excluded
+
+
+def test_panels_of_clozes_are_made_before_a_limit() -> None:
+    rows = births(10)
+    model = Lookup()
+    model.right = frozenset({rows[0]["statement"].replace(BLANK, rows[0]["object"])})
+    whole = run(model, rows, candidates=0)  # type: ignore[arg-type]
+    limited = run(model, [row | {"scored": i < 3} for i, row in enumerate(rows)], candidates=0)  # type: ignore[arg-type]
+    assert [item["id"] for item in limited.items] == ["c0", "c1", "c2"]
+    assert [item["panel"] for item in limited.items] == [item["panel"] for item in whole.items[:3]]
+    assert [item["known"] for item in limited.items] == [1, 0, 0]
