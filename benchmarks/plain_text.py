@@ -45,17 +45,11 @@ def mwparserfromhell_strip_code(wikitext: str) -> str:
 CONTENDERS: dict[str, Contender] = {"temporalwiki": ours, "mwparserfromhell": mwparserfromhell_strip_code}
 
 
-@dataclass(frozen=True)
-class Page:
-    title: str
-    wikitext: str
-
-
-def read_articles(path: Path) -> Iterator[Page]:
-    """Yield the articles of a dump, which may be cut off."""
+def read_articles(path: Path) -> Iterator[str]:
+    """Yield the wikitext of the articles of a dump, which may be cut off."""
     for page in xml_dump.read_pages(path, xml_dump.read_header(path), xml_dump.DumpCounts(), allow_truncated=True):
         if page.namespace == 0 and not page.redirect and (text := page.text) is not None:
-            yield Page(page.title, text)
+            yield text
 
 
 # Parsers may write superscripts in different ways; all count as right.
@@ -88,9 +82,9 @@ class Truth:
     blank_before_stop: int = 0
 
 
-def truth_of(page: Page) -> Truth:
+def truth_of(wikitext: str) -> Truth:
     truth = Truth()
-    source = REFERENCE.sub("", page.wikitext)
+    source = REFERENCE.sub("", wikitext)
     apparatus = False
     depth = 0
     for block in source.split("\n"):
@@ -134,12 +128,12 @@ class Score:
     residue: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RESIDUE, 0))
 
 
-def measure(contender: Contender, pages: list[Page], truths: list[Truth]) -> Score:
+def measure(contender: Contender, pages: list[str], truths: list[Truth]) -> Score:
     score = Score()
     for page, truth in zip(pages, truths, strict=True):
         start = time.process_time()
         try:
-            text = contender(page.wikitext)
+            text = contender(page)
         except ImportError:  # pip install 'temporalwiki[bench]'
             raise
         except Exception:  # noqa: BLE001 - parsers fail in many ways; all are counted
@@ -169,27 +163,17 @@ def share(part: int, whole: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dumps", type=Path, required=True, help="folder with page dumps, searched deeply")
-    parser.add_argument("--only", choices=CONTENDERS, action="append", help="contenders to run (default: all)")
-    parser.add_argument("--pages", type=int, default=0, help="stop after so many pages (default: all)")
     options = parser.parse_args()
 
-    pages: list[Page] = []
-    seen: set[int] = set()
-    for path in sorted(options.dumps.rglob("*.xml*")):
-        if path.suffix in (".xml", ".bz2") and "index" not in path.name:
-            for page in read_articles(path):
-                key = hash(page.wikitext)
-                if key not in seen:
-                    seen.add(key)
-                    pages.append(page)
+    files = [path for path in sorted(options.dumps.rglob("*.xml*")) if path.suffix in (".xml", ".bz2")]
+    pages = list(dict.fromkeys(text for path in files if "index" not in path.name for text in read_articles(path)))
     if not pages:
         parser.error(f"{options.dumps}: no articles in *.xml or *.xml.bz2 there")
-    pages = pages[: options.pages or None]
-    size = sum(len(page.wikitext.encode()) for page in pages) / 1e6
+    size = sum(len(page.encode()) for page in pages) / 1e6
     truths = [truth_of(page) for page in pages]
 
     rows: list[list[Cell]] = []
-    for name in options.only or CONTENDERS:
+    for name in CONTENDERS:
         score = measure(CONTENDERS[name], pages, truths)
         whole, kept = share(score.whole, score.easy), share(score.kept, score.carried)
         residue = [round(count / len(pages), 2) for count in score.residue.values()]

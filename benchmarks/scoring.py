@@ -17,7 +17,7 @@ import argparse
 import csv
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +79,8 @@ def authors(found: checkpoint.Checkpoint, texts: list[Text]) -> None:
             found.model(input_ids=rows, attention_mask=(rows != pad).long(), labels=labels)
 
 
-def floor(found: checkpoint.Checkpoint, texts: list[Text]) -> dict[str, float]:
-    """Return the seconds and FLOP/s of the matrix products at the width of our batches."""
+def floor(found: checkpoint.Checkpoint, texts: list[Text]) -> float:
+    """Return the seconds of the matrix products at the width of our batches."""
     scorer = Scorer(found.model, found.tokenizer)
     tokens = {i: made for i, made in enumerate(scorer._tokens(texts)) if made is not None}
     rows = [row for batch in scorer._batches(tokens, scorer._layout(tokens)) for row in batch]
@@ -92,9 +92,7 @@ def floor(found: checkpoint.Checkpoint, texts: list[Text]) -> dict[str, float]:
     with torch.inference_mode():
         body = best(lambda: [layer(x[layer.in_features]) for layer in layers], 3) / 512
         out = best(lambda: head(x[head.in_features]), 3) / 512
-    seconds = fed * body + asked * out
-    flop = 2 * (fed * sum(m.weight.numel() for m in layers) + asked * head.weight.numel())
-    return {"seconds": seconds, "gflop_per_s": flop / seconds / 1e9, "tokens": fed, "outputs": asked}
+    return fed * body + asked * out
 
 
 def seconds_of(run: Callable[[], Any]) -> tuple[float, Any]:
@@ -107,9 +105,24 @@ def seconds_of(run: Callable[[], Any]) -> tuple[float, Any]:
     return clock() - begun, found
 
 
-def best(run: Callable[[], Any], rounds: int) -> float:
+def best(run: Callable[[], Any], rounds: int = 1) -> float:
     """Return the seconds of the fastest of some runs."""
     return min(seconds_of(run)[0] for _ in range(rounds))
+
+
+def fastest_batch(run: Callable[[int], Any], sizes: Sequence[int]) -> int:
+    """Return the size of batches with which a run is fastest."""
+    return min(sizes, key=lambda size: best(lambda: run(size)))
+
+
+def in_turns(ways: Mapping[str, Callable[[], Any]], rounds: int) -> tuple[dict[str, float], dict[str, Any]]:
+    """Run ways in turns; return the seconds of the fastest run of each, and its result."""
+    seconds, found = dict.fromkeys(ways, float("inf")), {}
+    for _ in range(rounds):
+        for way, run in ways.items():
+            took, found[way] = seconds_of(run)
+            seconds[way] = min(took, seconds[way])
+    return seconds, found
 
 
 def perplexity(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> None:
@@ -120,27 +133,20 @@ def perplexity(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], roun
         "object": [Text(prompt, f" {object_}") for prompt, object_ in probes],
     }.items():
         small = texts[: max(len(texts) // 5, 100)]
-        tried = {batch: best(lambda batch=batch, small=small: harness(found, small, batch), 1) for batch in BATCHES}
-        batch = min(tried, key=tried.__getitem__)
-        numbers: dict[str, list[float]] = {}
-        seconds: dict[str, float] = {}
+        batch = fastest_batch(lambda size, small=small: harness(found, small, size), BATCHES)
         ways: dict[str, Callable[[], Any]] = {
             "ours": lambda texts=texts: ours(Scorer(found.model, found.tokenizer), texts),
             "lm_eval": lambda texts=texts, batch=batch: harness(found, texts, batch),
         }
         if name == "whole":
             ways["authors"] = lambda texts=texts: authors(found, texts)
-        least = floor(found, texts)
-        for _ in range(rounds):
-            for way, run in ways.items():
-                took, numbers[way] = seconds_of(run)
-                seconds[way] = min(took, seconds.get(way, took))
-            least = min(least, floor(found, texts), key=lambda f: f["seconds"])
+        seconds, numbers = in_turns(ways, rounds)
+        least = min((floor(found, texts) for _ in range(rounds)), default=0.0)
         pairs = zip(numbers["ours"], numbers["lm_eval"], strict=True)
         rate = {way: round(len(texts) / took, 1) for way, took in seconds.items()}
         rows.append([
             f"probes, {name}", rate["ours"], rate["lm_eval"], rate.get("authors"),
-            round(seconds["lm_eval"] / seconds["ours"], 2), round(least["seconds"] / seconds["ours"], 2),
+            round(seconds["lm_eval"] / seconds["ours"], 2), round(least / seconds["ours"], 2),
             f"{max(abs(a - b) / abs(b) for a, b in pairs):.0e}",
         ])  # fmt: skip
     note = (
@@ -172,14 +178,8 @@ def answers(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds:
         return [answer(text) for text in lm.generate_until(requests, disable_tqdm=True)]
 
     small = prompts[: max(len(prompts) // 4, 100)]
-    tried = {batch: best(lambda batch=batch: theirs(batch, small), 1) for batch in (32, 128)}
-    batch = min(tried, key=tried.__getitem__)
-    seconds: dict[str, float] = {}
-    said: dict[str, list[str]] = {}
-    for _ in range(rounds):
-        for way, run in {"ours": mine, "lm_eval": lambda: theirs(batch, prompts)}.items():
-            took, said[way] = seconds_of(run)
-            seconds[way] = min(took, seconds.get(way, took))
+    batch = fastest_batch(lambda size: theirs(size, small), (32, 128))
+    seconds, said = in_turns({"ours": mine, "lm_eval": lambda: theirs(batch, prompts)}, rounds)
     equal = sum(a == b for a, b in zip(said["ours"], said["lm_eval"], strict=True))
     rate = {way: round(len(prompts) / took, 1) for way, took in seconds.items()}
     row: list[Cell] = [rate["ours"], rate["lm_eval"], round(seconds["lm_eval"] / seconds["ours"], 2)]
@@ -200,7 +200,7 @@ def store(model: str, probes: list[tuple[str, str]], rounds: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         kept = CachedModel(model, Path(folder))
         _ = kept.loaded
-        with_store = [best(lambda month=month: kept.score(month, "kept"), 1) for month in texts]
+        with_store = [best(lambda month=month: kept.score(month, "kept")) for month in texts]
     scorer = Scorer(kept.loaded.model, kept.loaded.tokenizer)
     without = [best(lambda month=month: ours(scorer, month), rounds) for month in texts]
     rows: list[list[Cell]] = [

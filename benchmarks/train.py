@@ -2,13 +2,10 @@
 
     python benchmarks/train.py steps --model DIR --sequence-length 512 --batch-size 1
     python benchmarks/train.py speed --config gpt2-large --precision bf16 --batch-size 64 --micro-batch-size 8    # GPU
-    python benchmarks/train.py methods --config gpt2-large --precision bf16 --batch-size 8      # on a GPU
-    python benchmarks/train.py packing --config gpt2-large --precision bf16                     # on a GPU
 
 ``steps`` takes turns between the three in one process and prints the median time of a step and its ratio to the bare
-loop's. The others print tokens/s, MFU and peak memory of a model with random weights: ``speed`` adds the options for a
-GPU one by one, ``methods`` compares the methods, and ``packing`` chunks of several documents with chunks of one, over
-sequence lengths.
+loop's. ``speed`` prints tokens/s, MFU and peak memory of a model with random weights, and adds the options for a GPU
+one by one.
 """
 
 from __future__ import annotations
@@ -29,7 +26,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, Trainer, 
 from transformers.utils import logging
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.methods import METHODS, find_method
+from temporalwiki.methods import find_method
 from temporalwiki.methods.attention import check_kernels, set_attention
 from temporalwiki.methods.method import Phase
 from temporalwiki.methods.options import TrainOptions
@@ -37,7 +34,6 @@ from temporalwiki.methods.packing import PackedBatch
 from temporalwiki.methods.speed import peak, work
 from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, fuse_loss, training_arguments
 
-MEASURES = ("trained M", "step s", "tokens/s", "TFLOP/s", "MFU %", "peak GB")
 CONFIGS = {
     "gpt2-large": GPT2Config(n_embd=1280, n_layer=36, n_head=20),
     "gpt2": GPT2Config(),
@@ -74,17 +70,11 @@ def _wait() -> None:
         torch.cuda.synchronize()
 
 
-def rows(count: int, length: int, vocabulary: int, document: int = DOCUMENT) -> list[dict[str, Any]]:
+def rows(count: int, length: int, vocabulary: int) -> list[dict[str, Any]]:
     """Return packed chunks of random tokens."""
-    draw = np.random.default_rng(0)
-    return [
-        {
-            "input_ids": draw.integers(0, vocabulary, length).tolist(),
-            "starts": list(range(0, length, document)),
-            "next_token": 0,
-        }
-        for _ in range(count)
-    ]
+    draw, starts = np.random.default_rng(0), list(range(0, length, DOCUMENT))
+    chunks = [draw.integers(0, vocabulary, length).tolist() for _ in range(count)]
+    return [{"input_ids": chunk, "starts": starts, "next_token": 0} for chunk in chunks]
 
 
 def bare(model: Any, data: list[Any], collate: Any, batch: int, precision: str, rate: float) -> list[float]:
@@ -199,41 +189,16 @@ def compare_speed(arguments: argparse.Namespace) -> None:
             left_out.append(f"{name} is left out: {error}.")
             continue
         options = replace(options, **more)
-        lines.append(_measured(name, model, diff, options, arguments, DOCUMENT))
+        lines.append(_measured(name, model, diff, options, arguments))
     note = f"{_setting(arguments)}. Each line adds an option to the line above. {' '.join(left_out)}"
-    show("Training on a GPU", ("options", *MEASURES), lines, note)
+    columns = ("options", "step s", "tokens/s", "TFLOP/s", "MFU %", "peak GB")
+    show("Training on a GPU", columns, lines, note)
 
 
-def compare_methods(arguments: argparse.Namespace) -> None:
-    """Print speed and memory of each method that trains a decoder-only model with our loss."""
-    lines = []
-    for name in METHODS:
-        method = find_method(name)()
-        if not method.trains or method.unsupported_architecture == "decoder-only" or name in ("light_tuning", "full"):
-            continue
-        model = method.prepare(_model(arguments), Phase())
-        lines.append(_measured(name, model, method, _options(arguments), arguments, DOCUMENT))
-    show("Methods", ("method", *MEASURES), lines, f"{_setting(arguments)}.")
-
-
-def compare_packing(arguments: argparse.Namespace) -> None:
-    """Print the speed for several sequence lengths, with many documents in a chunk and with one."""
-    diff, lines = find_method("diff")(), []
-    for length in (256, 512, 1024):
-        size = max(1, arguments.batch_size * arguments.sequence_length // length)
-        options = replace(_options(arguments), batch_size=size, micro_batch_size=size, sequence_length=length)
-        for document in (DOCUMENT, length):
-            model = diff.prepare(_model(arguments), Phase())
-            lines.append(_measured(f"{length} of {document}", model, diff, options, arguments, document))
-    show("Chunks of one document and of several", ("chunk", *MEASURES), lines, f"{_setting(arguments)}.")
-
-
-def _measured(
-    name: str, model: Any, method: Any, options: TrainOptions, arguments: argparse.Namespace, document: int
-) -> list[Cell]:
+def _measured(name: str, model: Any, method: Any, options: TrainOptions, arguments: argparse.Namespace) -> list[Cell]:
     """Return a line: the median step, rates of a second, and the most memory on the GPU. MFU counts all pairs."""
     length, size, on_gpu = options.sequence_length, options.batch_size, torch.cuda.is_available()
-    data = rows(arguments.steps * size, length, model.config.vocab_size, document)
+    data = rows(arguments.steps * size, length, model.config.vocab_size)
     if on_gpu:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
@@ -243,9 +208,8 @@ def _measured(
     flops = tokens * work(model, length, method.gradients_through_base).decoder
     most = peak(next(model.parameters()).device)
     mfu = round(100 * flops / most, 1) if most else None
-    moved = sum(p.numel() for p in model.parameters() if p.requires_grad) / 1e6
     memory = round(torch.cuda.max_memory_allocated() / 1e9, 1) if on_gpu else None
-    return [name, round(moved, 1), round(step, 4), round(tokens), round(flops / 1e12, 2), mfu, memory]
+    return [name, round(step, 4), round(tokens), round(flops / 1e12, 2), mfu, memory]
 
 
 def _options(arguments: argparse.Namespace) -> TrainOptions:
@@ -278,12 +242,7 @@ def _model(arguments: argparse.Namespace) -> Any:
         return AutoModelForCausalLM.from_config(AutoConfig.for_model(**CONFIGS[arguments.config].to_dict()))
 
 
-COMPARISONS = {
-    "steps": compare_steps,
-    "speed": compare_speed,
-    "methods": compare_methods,
-    "packing": compare_packing,
-}
+COMPARISONS = {"steps": compare_steps, "speed": compare_speed}
 
 
 def main() -> None:
