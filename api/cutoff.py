@@ -102,7 +102,7 @@ def cutoff(
     with needs("eval"):
         from temporalwiki.api.evaluate import open_model
         from temporalwiki.eval_harness.cutoff_report import report, write_report
-        from temporalwiki.eval_harness.models.held import modes_kept
+        from temporalwiki.eval_harness.models.local import modes_kept
         from temporalwiki.eval_harness.models.model import LIKELIHOODS, REPLIES, Model
 
     def opened(*which: Any) -> Model:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from peft import PeftModel
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from temporalwiki.eval_harness.models.held import HeldModel
+    from temporalwiki.eval_harness.models.local import HeldModel
     from temporalwiki.eval_harness.models.model import Model
     from temporalwiki.eval_harness.results import Result
 
@@ -141,7 +141,7 @@ def evaluate(
     own = tasks if isinstance(tasks, Mapping) else {}
     chosen = _with_options({task: find_task(task) for task in names}, options, own)
     with needs("eval"):
-        from temporalwiki.eval_harness.models.held import modes_kept
+        from temporalwiki.eval_harness.models.local import modes_kept
         from temporalwiki.eval_harness.models.model import REPLIES
         from temporalwiki.eval_harness.results import table
         from temporalwiki.eval_harness.runner import Evaluation
@@ -205,7 +205,7 @@ def open_held(model: Any, precision: str, tokenizer: Any = None, name: str | Non
     """Return a model in memory, ready to score. A model that is given by name is loaded."""
     with needs("eval"):
         from temporalwiki.eval_harness.models.cache import cache_folder
-        from temporalwiki.eval_harness.models.held import held_model
+        from temporalwiki.eval_harness.models.local import held_model
         from temporalwiki.methods.checkpoint import load_model
 
     if isinstance(model, str | os.PathLike):

@@ -18,7 +18,7 @@ with needs("eval"):
     from transformers import TrainerCallback
 
     from temporalwiki.eval_harness.known import SCORED
-    from temporalwiki.eval_harness.models.held import HeldModel, held_model, modes_kept
+    from temporalwiki.eval_harness.models.local import HeldModel, held_model, modes_kept
     from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
     from temporalwiki.eval_harness.statistics import Estimate
     from temporalwiki.eval_harness.tasks.learned_and_forgotten import LearnedAndForgotten

@@ -24,8 +24,8 @@ from temporalwiki.builders.published import source_of
 from temporalwiki.builders.wikipedia.words import UNSPACED
 from temporalwiki.eval_harness.cutoff import Item
 from temporalwiki.eval_harness.facts import COLUMNS, prompt_of, score_facts
-from temporalwiki.eval_harness.models.interface import question_about, read_replies
 from temporalwiki.eval_harness.models.model import REPLIES, Model
+from temporalwiki.eval_harness.questions import question_about, read_replies
 from temporalwiki.eval_harness.references import choices_of
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.eval_harness.task import Row, check_columns

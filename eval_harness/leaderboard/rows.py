@@ -25,7 +25,7 @@ from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.measures import Columns, Composition, composition, earned, higher_is_better
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
 from temporalwiki.eval_harness.models.completions import SERVER
-from temporalwiki.eval_harness.models.interface import PRECISION
+from temporalwiki.eval_harness.models.server import PRECISION
 from temporalwiki.eval_harness.results import COMMIT, MOST_ITEMS, Result
 from temporalwiki.eval_harness.statistics import Estimate, Items, Ranks, estimate, ranks
 from temporalwiki.methods import CONTROLS

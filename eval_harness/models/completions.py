@@ -23,7 +23,7 @@ from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.models.cache import ScoreCache
 from temporalwiki.eval_harness.models.model import LIKELIHOODS
-from temporalwiki.eval_harness.models.provider import (
+from temporalwiki.eval_harness.models.server import (
     DEADLINE,
     MOST_TOKENS,
     RETRIES,

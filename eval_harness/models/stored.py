@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -14,11 +15,16 @@ import pyarrow as pa
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of
 from temporalwiki.eval_harness.models.completions import CompletionsModel
-from temporalwiki.eval_harness.models.interface import PRECISION, InterfaceModel
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.models.logged import LoggedModel, is_log
 from temporalwiki.eval_harness.models.model import STORED, Model
-from temporalwiki.eval_harness.models.provider import COMPLETIONS, check_provider, is_interface
+from temporalwiki.eval_harness.models.server import (
+    COMPLETIONS,
+    PRECISION,
+    InterfaceModel,
+    check_provider,
+    is_interface,
+)
 from temporalwiki.eval_harness.results import Result, read_result, result_files
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
 from temporalwiki.eval_harness.tasks import find_task
@@ -134,28 +140,34 @@ class StoredScores(Model):
 def _scores_in(result: Result) -> dict[str, dict[str, FactScore]]:
     """Return split -> id -> score, without splits of a light-tuned model. Raises InputError for a damaged file."""
     found: dict[str, dict[str, FactScore]] = {}
-    damaged = InputError(f"{result.path.with_suffix('.parquet')}: not the items of a result; evaluate the model again")
-    try:
+    with _undamaged(result):
         for item in result.items():
             # facts in other words are of no use to other tasks
             if "/" not in item["split"] and item.get("form", "name") == "name":
                 score = msgspec.convert([item[name] for name in FactScore._fields], FactScore)
                 if score.object_tokens < 1 or not math.isfinite(score.object_nll):
-                    raise damaged
+                    raise ValueError
                 found.setdefault(item["split"], {})[item["id"]] = score
-    except (OSError, KeyError, TypeError, UnicodeError, pa.ArrowException, msgspec.ValidationError):
-        raise damaged from None
     return found
 
 
 def _items_of(result: Result) -> list[Item]:
     """Return the items of a result with facts in panels. Raises InputError for a damaged file."""
-    try:
+    with _undamaged(result):
         items = [item for item in result.items() if item["form"] != "spelling"]
         for item in items:
             msgspec.convert(item, _InPanel)
-        return items
-    except (OSError, KeyError, TypeError, UnicodeError, pa.ArrowException, msgspec.ValidationError):
+    return items
+
+
+@contextmanager
+def _undamaged(result: Result) -> Iterator[None]:
+    """Raise InputError for the errors of a damaged file of items."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (OSError, KeyError, TypeError, ValueError, pa.ArrowException):
         raise InputError(
             f"{result.path.with_suffix('.parquet')}: not the items of a result; evaluate the model again"
         ) from None

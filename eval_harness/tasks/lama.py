@@ -17,10 +17,10 @@ from temporalwiki.eval_harness.fine_tuning import fine_tuned
 from temporalwiki.eval_harness.known import SCORED
 from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
-from temporalwiki.eval_harness.models.interface import MEASURES as asked_measures
-from temporalwiki.eval_harness.models.interface import read_replies
 from temporalwiki.eval_harness.models.model import REPLIES, WEIGHTS, Model
 from temporalwiki.eval_harness.panel_items import STATEMENT, known_items
+from temporalwiki.eval_harness.questions import MEASURES as asked_measures
+from temporalwiki.eval_harness.questions import read_replies
 from temporalwiki.eval_harness.references import answers_in
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.retrieval import reading

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from temporalwiki.base.options import option
-from temporalwiki.eval_harness.models.interface import MEASURES as asked_measures
 from temporalwiki.eval_harness.models.model import REPLIES, WEIGHTS, Model
+from temporalwiki.eval_harness.questions import MEASURES as asked_measures
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.eval_harness.tasks.lama import ask, in_question, light_tuned, outcome, read, without_unused

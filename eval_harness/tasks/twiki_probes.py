@@ -11,9 +11,9 @@ from temporalwiki.base.options import option
 from temporalwiki.eval_harness.facts import COLUMNS, UNSCORED, complete, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.measures import STRICT, scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
-from temporalwiki.eval_harness.models.interface import MEASURES as asked_measures
-from temporalwiki.eval_harness.models.interface import question_about, read_replies
 from temporalwiki.eval_harness.models.model import LIKELIHOODS, LOGGED, REPLIES, WEIGHTS, Model
+from temporalwiki.eval_harness.questions import MEASURES as asked_measures
+from temporalwiki.eval_harness.questions import question_about, read_replies
 from temporalwiki.eval_harness.references import right_answers
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.retrieval import reading

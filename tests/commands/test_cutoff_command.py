@@ -86,7 +86,7 @@ def test_a_panel_is_written_down(run: Run, there: Path) -> None:
 
 def test_a_model_of_a_provider_is_asked(run: Run, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "temporalwiki.eval_harness.models.interface.InterfaceModel._model", client(lambda _: "Anna Weber")
+        "temporalwiki.eval_harness.models.server.InterfaceModel._model", client(lambda _: "Anna Weber")
     )
     status, out, err = run("cutoff", "mockllm/model", "--data", "data")
     assert status == 0

@@ -13,8 +13,8 @@ from an_interface import client
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.dated_changes import Change, evidence, masked_dates, read_changes
 from temporalwiki.eval_harness.facts import score_facts
-from temporalwiki.eval_harness.models.interface import InterfaceModel
 from temporalwiki.eval_harness.models.local import CachedModel
+from temporalwiki.eval_harness.models.server import InterfaceModel
 from temporalwiki.eval_harness.scoring import Text
 
 import tiny_models

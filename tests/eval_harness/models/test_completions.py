@@ -18,9 +18,10 @@ import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.eval_harness.dated_changes import Change, evidence
-from temporalwiki.eval_harness.models import completions, provider
+from temporalwiki.eval_harness.models import completions
+from temporalwiki.eval_harness.models import server as provider
 from temporalwiki.eval_harness.models.completions import CompletionsModel, Reply, read_scores
-from temporalwiki.eval_harness.models.provider import NoLikelihoodsError
+from temporalwiki.eval_harness.models.server import NoLikelihoodsError
 from temporalwiki.eval_harness.models.stored import open_scores
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.scoring import Text

@@ -17,11 +17,11 @@ from an_interface import client
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.after_cutoff import After
 from temporalwiki.eval_harness.leaderboard.rows import rows as leaderboard_rows
-from temporalwiki.eval_harness.models import provider
-from temporalwiki.eval_harness.models.interface import InterfaceModel, question_about
+from temporalwiki.eval_harness.models import server as provider
 from temporalwiki.eval_harness.models.local import CachedModel
-from temporalwiki.eval_harness.models.provider import is_interface
+from temporalwiki.eval_harness.models.server import InterfaceModel, is_interface
 from temporalwiki.eval_harness.models.stored import StoredScores, open_scores
+from temporalwiki.eval_harness.questions import question_about
 from temporalwiki.eval_harness.results import table
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.tasks import TASKS, find_task

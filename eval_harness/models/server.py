@@ -1,4 +1,7 @@
-"""The base class of models that a provider of inspect-ai serves: their names, client, costs, errors and cache."""
+"""Models that a provider of inspect-ai serves: their names, client, costs, errors and cache.
+
+They reply to questions; ``completions`` has those that also give likelihoods.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,8 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
-from temporalwiki.eval_harness.models.model import Model
+from temporalwiki.eval_harness.models.cache import ScoreCache
+from temporalwiki.eval_harness.models.model import REPLIES, Model
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.methods import needs
 
@@ -34,12 +38,14 @@ PROVIDERS = frozenset((
     "perplexity", "sagemaker", "sambanova", "sglang", "together", "transformer_lens", "vllm",
     *COMPLETIONS,
 ))  # fmt: skip
+PRECISION = "api"  # the precision in results, because a provider does not tell its own
 RETRIES = 7  # repetitions of a failed request: with inspect-ai's pauses, about six minutes
 MOST_TOKENS = 2**40  # the largest count of tokens that a server may report
 DEADLINE = 600  # seconds until a reply is whole: a server that sends a byte a second must not hold a run for ever
 
 # these organizations have the name of a provider, and open models on the Hub as well
 _ON_HUB = re.compile(r"google/(?!gemini)[^/]+|openai/(?:gpt-oss|whisper|clip|privacy-filter)[^/]*|[^/]+/[^/]+@[^/]+")
+_REPLY_TOKENS = 2048  # the most tokens of a reply, its reasoning included
 _AT_ONCE = 1000  # requests that wait for the rate limit
 _LARGEST = 1 << 25  # bytes of a reply
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
@@ -183,6 +189,58 @@ class ProviderModel(Model):
                 text = text.replace(secret, "***")
         text = _IN_URL.sub("", text)
         return f"{text[:300]}..." if len(text) > 300 else text or type(error).__name__
+
+
+@dataclass
+class InterfaceModel(ProviderModel):
+    """A model that answers questions."""
+
+    judge: Model | None = None  # reads the replies as well; its agreement with the rules is reported
+    precision: str = PRECISION
+
+    can = frozenset({REPLIES})
+    refusal = "{reference} gives no likelihoods, which {tasks} needs; it can do {able}{hint}"
+
+    @property
+    def hint(self) -> str:
+        """The name under which the same server gives likelihoods, if it does."""
+        provider, _, name = self.reference.partition("/")
+        twin = next((completions for completions, asked in COMPLETIONS.items() if asked == provider), None)
+        return f"; if its server completes texts, name it {twin}/{name}" if twin else ""
+
+    def check(self) -> None:
+        """Raise UsageError or InputError if it or its judge cannot be asked: no package, no key, no such provider."""
+        super().check()
+        if self.judge is not None:
+            self.judge.check()
+
+    def ask(self, questions: Sequence[str], what: str) -> list[str]:
+        """Return the reply to each question. Raises InputError if the provider fails; earlier replies are kept."""
+        policy = {"questions": 1, "max_tokens": _REPLY_TOKENS, "temperature": 0}
+        cache = ScoreCache(self.cache_folder, self.revision, policy, local=False)
+
+        async def one(question: str) -> None:
+            output = await self._model.generate(question)
+            usage = output.usage
+            self._pay(usage.input_tokens if usage else 0, usage.output_tokens if usage else 0)
+            if output.error or not output.choices:
+                raise InputError(output.error or "a reply without choices")
+            cache.add_answers([(question, output.completion)])
+
+        def ask(missing: Sequence[str], progress: Progress) -> Coroutine[Any, Any, None]:
+            return ask_each(missing, one, progress)
+
+        return self._answers(questions, what, "question", cache.answers, ask, _REPLY_TOKENS)
+
+    @cached_property
+    def _model(self) -> Any:
+        with needs("api"):
+            from inspect_ai.model import GenerateConfig
+        return self._opened(
+            config=GenerateConfig(
+                max_tokens=_REPLY_TOKENS, temperature=0, max_retries=RETRIES, attempt_timeout=DEADLINE
+            )
+        )
 
 
 async def ask_each(
