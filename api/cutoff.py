@@ -101,7 +101,7 @@ def cutoff(
         raise InputError(f"{folder}: is a file; name a folder with --output")
     with needs("eval"):
         from temporalwiki.api.evaluate import open_model
-        from temporalwiki.eval_harness.cutoff_report import report, write_report
+        from temporalwiki.eval_harness.cutoff.report import report, write_report
         from temporalwiki.eval_harness.models.local import modes_kept
         from temporalwiki.eval_harness.models.model import LIKELIHOODS, REPLIES, Model
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from temporalwiki.eval_harness.dated_changes import Change, evidence
+from temporalwiki.eval_harness.cutoff.changes import Change, evidence
 from temporalwiki.eval_harness.facts import COLUMNS, complete, identity, prompt_of
 from temporalwiki.eval_harness.models.model import LIKELIHOODS, Model
 from temporalwiki.eval_harness.references import choices_of

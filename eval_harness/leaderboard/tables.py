@@ -12,7 +12,7 @@ from pathlib import Path
 
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.markdown import escaped, one_line, table_row
-from temporalwiki.eval_harness.cutoff_report import written
+from temporalwiki.eval_harness.cutoff.report import written
 from temporalwiki.eval_harness.leaderboard.cutoffs import Known
 from temporalwiki.eval_harness.leaderboard.headline import MEASURES, training_runs
 from temporalwiki.eval_harness.leaderboard.rows import Row

@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
-from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness import generation, text_model
 from temporalwiki.eval_harness.generation import Writer
-from temporalwiki.eval_harness.models import local
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.text_model import WritingModel, open_model
 
@@ -69,45 +65,11 @@ def test_an_answer_is_a_line(
     assert written == (f"{line}\n" if simple and rest else line + rest)
 
 
-@pytest.mark.parametrize(("bytes_a_parameter", "expected"), [(8, torch.float32), (7, torch.bfloat16)])
-def test_a_large_model_on_a_gpu_is_in_bf16(
-    bytes_a_parameter: int, expected: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tiny_models.save("llama", tmp_path / "llama")
-    parameters = sum(tensor.numel() for tensor in load_file(folder / "model.safetensors").values())
-    monkeypatch.setattr(text_model, "default_precision", lambda: "bf16")
-    monkeypatch.setattr(local, "_memory", lambda _: parameters * bytes_a_parameter)
-    monkeypatch.setattr(text_model, "cache_folder", lambda: tmp_path / "scores")
-    model = open_model(str(folder))
-    model.answers(["Who?"], "test", 2)
-    assert model._model.loaded.model.dtype == expected
-
-
 def test_kept_answers_are_not_asked_again(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prompts = [prompt for prompt in PROMPTS if prompt]
     first = answers(model, tmp_path, prompts)
     monkeypatch.setattr(CachedModel, "loaded", property(lambda self: pytest.fail("loaded")))
     assert answers(model, tmp_path, prompts[::-1]) == first[::-1]
-
-
-def test_an_interrupted_run_continues(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = answers(model, tmp_path / "whole", PROMPTS)
-    asked: list[int] = []
-    ask = Writer._continue
-
-    def interrupted(self: Writer, rows: list[list[int]]) -> list[str]:
-        asked.append(len(rows))
-        if len(asked) == 3:
-            raise KeyboardInterrupt
-        return ask(self, rows)
-
-    monkeypatch.setattr(generation, "_TOKENS", {"cpu": 1})  # one prompt per batch
-    monkeypatch.setattr(Writer, "_continue", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        answers(model, tmp_path / "cut", PROMPTS)
-    done, answered = sum(asked[:2]), sum(one is not None for one in whole)
-    assert answers(model, tmp_path / "cut", PROMPTS) == whole
-    assert answered - done <= sum(asked[3:]) <= len(PROMPTS) - done
 
 
 def test_a_prompt_that_is_too_long_has_no_answer(tmp_path: Path) -> None:
@@ -133,11 +95,6 @@ def test_identity_is_that_of_the_files(tmp_path: Path) -> None:
     assert open_model(str(folder)).identity == before
     (folder / "config.json").write_text((folder / "config.json").read_text().replace("256", "255"))
     assert open_model(str(folder)).identity["revision"] != before["revision"]
-
-
-def test_no_such_model(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no-model"):
-        open_model(str(tmp_path / "no-model"))
 
 
 def test_a_model_knows_its_own_tokens(tmp_path: Path) -> None:

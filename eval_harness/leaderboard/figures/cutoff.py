@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from temporalwiki.eval_harness.cutoff import Cutoff, Point
+from temporalwiki.eval_harness.cutoff.estimator import Cutoff, Point
 from temporalwiki.eval_harness.leaderboard.figures.style import BLACK, BLUE, SKY, WIDTH, month_ticks, style
 
 

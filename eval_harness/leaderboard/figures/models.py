@@ -12,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from temporalwiki.eval_harness.cutoff_report import in_words
+from temporalwiki.eval_harness.cutoff.report import in_words
 from temporalwiki.eval_harness.leaderboard.cutoffs import Known
 from temporalwiki.eval_harness.leaderboard.figures import style as of_style
 from temporalwiki.eval_harness.leaderboard.figures.style import (

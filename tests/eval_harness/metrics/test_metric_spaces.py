@@ -95,20 +95,6 @@ def test_fuar_of_rows_that_are_added(fuar: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("predictions", "references", "message"),
-    [
-        ([row(1, 2, 3), {"invariant": 1, "updated": 2, "nwe": 3}], [row(1, 2, 3)] * 2, r"predictions\[1\]: the keys"),
-        ([row(1, 2, 3)], None, "references: expected a list"),
-        ([], [], "no row has an invariant task"),
-    ],
-)
-def test_fuar_names_what_is_wrong_and_goes_on(fuar: Any, predictions: Any, references: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        fuar.compute(predictions=predictions, references=references)
-    assert fuar.compute(predictions=[row(18, 10, 6)], references=[row(24, 2, 2)])["fuar"] == 0.5
-
-
-@pytest.mark.parametrize(
     ("predictions", "references"),
     [
         (["1990", "x"], ["1990.", "y"]),
@@ -134,20 +120,26 @@ def test_knowledge_match_of_rankings_that_are_added(match: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("predictions", "references", "message"),
+    ("name", "predictions", "references", "message"),
     [
-        (["x", []], ["x", "y"], r"predictions\[1\]: the list is empty"),
-        (["x", 1], ["x", "y"], r"predictions\[1\]: expected a string or a list of strings, not int"),
-        (["x"], ["x", "y"], "1 predictions and 2 references"),
-        ([], [], "nothing to score"),
+        ("fuar", [row(1, 2, 3), {"invariant": 1, "updated": 2, "nwe": 3}], [row(1, 2, 3)] * 2, r"\[1\]: the keys"),
+        ("fuar", [row(1, 2, 3)], None, "references: expected a list"),
+        ("fuar", [], [], "no row has an invariant task"),
+        ("match", ["x", []], ["x", "y"], r"predictions\[1\]: the list is empty"),
+        ("match", ["x", 1], ["x", "y"], r"predictions\[1\]: expected a string or a list of strings, not int"),
+        ("match", ["x"], ["x", "y"], "1 predictions and 2 references"),
+        ("match", [], [], "nothing to score"),
     ],
 )
-def test_knowledge_match_names_what_is_wrong_and_goes_on(
-    match: Any, predictions: Any, references: Any, message: str
+def test_a_metric_names_what_is_wrong_and_goes_on(
+    name: str, predictions: Any, references: Any, message: str, request: pytest.FixtureRequest
 ) -> None:
+    metric = request.getfixturevalue(name)
     with pytest.raises(ValueError, match=message):
-        match.compute(predictions=predictions, references=references)
-    assert match.compute(predictions=["x"], references=["x"])["exact_match"] == 100
+        metric.compute(predictions=predictions, references=references)
+    right: Any = {"fuar": ([row(18, 10, 6)], [row(24, 2, 2)], 0.5), "match": (["x"], ["x"], 100)}[name]
+    found = metric.compute(predictions=right[0], references=right[1])
+    assert found["fuar" if name == "fuar" else "exact_match"] == right[2]
 
 
 def test_knowledge_perplexity_of_the_contract(gpt2: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.eval_harness.dated_changes import Change, evidence
+from temporalwiki.eval_harness.cutoff.changes import Change, evidence
 from temporalwiki.eval_harness.models import completions
 from temporalwiki.eval_harness.models import server as provider
 from temporalwiki.eval_harness.models.completions import CompletionsModel, Reply, read_scores

@@ -11,7 +11,7 @@ import pytest
 from an_interface import client
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.dated_changes import Change, evidence, masked_dates, read_changes
+from temporalwiki.eval_harness.cutoff.changes import Change, evidence, masked_dates, read_changes
 from temporalwiki.eval_harness.facts import score_facts
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.models.server import InterfaceModel

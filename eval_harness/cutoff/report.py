@@ -12,8 +12,8 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import write_json
 from temporalwiki.builders.after_cutoff import CUTOFF
-from temporalwiki.eval_harness.cutoff import FEWEST, Cutoff, Item, Point, curve, find_cutoff
-from temporalwiki.eval_harness.dated_changes import MONTHS, TEXT, Change, Topics, evidence, read_changes
+from temporalwiki.eval_harness.cutoff.changes import MONTHS, TEXT, Change, Topics, evidence, read_changes
+from temporalwiki.eval_harness.cutoff.estimator import FEWEST, Cutoff, Item, Point, curve, find_cutoff
 from temporalwiki.eval_harness.models.model import Model
 
 

@@ -22,7 +22,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.published import source_of
 from temporalwiki.builders.wikipedia.words import UNSPACED
-from temporalwiki.eval_harness.cutoff import Item
+from temporalwiki.eval_harness.cutoff.estimator import Item
 from temporalwiki.eval_harness.facts import COLUMNS, prompt_of, score_facts
 from temporalwiki.eval_harness.models.model import REPLIES, Model
 from temporalwiki.eval_harness.questions import question_about, read_replies

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from temporalwiki.eval_harness.cutoff import FEWEST, Cutoff, Item, Point, curve, find_cutoff
+from temporalwiki.eval_harness.cutoff.estimator import FEWEST, Cutoff, Item, Point, curve, find_cutoff
 
 JANUARY = 2021 * 12
 
