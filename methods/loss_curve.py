@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
+
 
 def draw(log: list[dict[str, Any]], title: str, path: Path) -> None:
     """Plot ``loss`` and ``learning_rate`` over ``step`` for the entries of ``log``, as a PNG."""
-    from matplotlib.figure import Figure  # takes a second
-
     steps = [line["step"] for line in log]
     figure = Figure(figsize=(8, 4.5), dpi=120, layout="constrained")
     axes = figure.subplots()
