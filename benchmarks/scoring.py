@@ -1,12 +1,14 @@
 """Compare the speed of our scoring with lm-evaluation-harness and with the way of TemporalWiki's authors.
 
     python benchmarks/scoring.py perplexity --model DIR --probes PROBES.csv --items 1000
+    python benchmarks/scoring.py panels     --model DIR --probes PROBES.csv --items 300
     python benchmarks/scoring.py answers    --model DIR --probes PROBES.csv --items 500
     python benchmarks/scoring.py store      --model DIR --probes PROBES.csv --items 1000
 
 All run in one process on the same items, in turns; tokenizing and our trial of trees count, and the fastest of
 ``--rounds`` rounds is reported: in seconds of the processor, which other programs disturb least, or of the clock if
-there is a GPU. ``perplexity`` also measures the floor: the time of the model's matrix products for our batches.
+there is a GPU. ``panels`` asks for known facts: each subject of a panel with each object, as multiple choice does in
+lm-evaluation-harness. ``perplexity`` also measures the floor: the time of the model's matrix products for our batches.
 ``store`` scores four months with and without kept scores; each month keeps most facts of the month before. The program
 needs ``pip install '.[adapters]'``.
 """
@@ -17,6 +19,7 @@ import argparse
 import csv
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,7 @@ from table import Cell, show
 
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.generation import Generator
+from temporalwiki.eval_harness.known import Fact, panels
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.scoring import Scorer, Text
 from temporalwiki.methods import checkpoint
@@ -38,10 +42,10 @@ PADDED, BATCH = 50, 32  # the authors' length and batch
 NEW_TOKENS = 20
 
 
-def read(path: Path, items: int) -> list[tuple[str, str]]:
-    """Return (subject and relation, object) of probes drawn from a CSV file."""
+def read(path: Path, items: int, between: str = " ") -> list[tuple[str, str]]:
+    """Return (subject and relation, object) of probes drawn from a CSV file; ``between`` joins the first two."""
     with path.open(encoding="utf-8", newline="") as file:
-        rows = [(f"{row['subject']} {row['relation']}", row["object"]) for row in csv.DictReader(file)]
+        rows = [(f"{row['subject']}{between}{row['relation']}", row["object"]) for row in csv.DictReader(file)]
     chosen = np.random.default_rng(0).permutation(len(rows))[:items]
     return [rows[i] for i in chosen]
 
@@ -160,6 +164,34 @@ def perplexity(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], roun
     show("Likelihoods of facts", columns, rows, note)
 
 
+def known_facts(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> None:
+    """Compare the ways to score each subject of a panel with each object."""
+    by_relation: dict[str, list[Fact]] = {}
+    for i, (prompt, object_) in enumerate(probes):
+        subject, _, relation = prompt.partition("\t")
+        row = {"subject": subject, "object": object_}
+        by_relation.setdefault(relation, []).append(Fact.of(str(i), subject, "changed", row))
+    made = [
+        (relation, panel.facts) for relation, of in by_relation.items() for panel in panels(of, relation, Counter())
+    ]
+    cells = [(f"{one.subject} {relation}", other.row["object"]) for relation, of in made for one in of for other in of]
+    facts = sum(len(of) for _, of in made)
+    whole = [Text("", f"{prompt} {object_}") for prompt, object_ in cells]
+    single = [Text("", f"{one.subject} {relation} {one.row['object']}") for relation, of in made for one in of]
+    choices = [Text(prompt, f" {object_}") for prompt, object_ in cells]
+    ways: dict[str, Callable[[], Any]] = {
+        "panels, ours": lambda: ours(Scorer(found.model, found.tokenizer), whole),
+        "the own object only, ours": lambda: ours(Scorer(found.model, found.tokenizer), single),
+    }
+    for batch in BATCHES[1:]:
+        ways[f"panels, lm-evaluation-harness, batches of {batch}"] = lambda batch=batch: harness(found, choices, batch)
+    seconds, _ = in_turns(ways, rounds)
+    first = seconds["panels, ours"]
+    rows: list[list[Cell]] = [[way, round(facts / s, 1), round(s / first, 2)] for way, s in seconds.items()]
+    note = f"{facts} facts in {len(made)} panels, {len(cells):,} cells, {model_size(found)}."
+    show("Known facts", ("way", "facts a second", "seconds : ours"), rows, note)
+
+
 def answers(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> None:
     """Compare greedy answers to the same prompts."""
     prompts = [prompt for prompt, _ in probes]
@@ -222,19 +254,22 @@ def model_size(found: checkpoint.Checkpoint) -> str:
 def main() -> None:
     """Run one of the comparisons and print its table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("perplexity", "answers", "store"))
+    parser.add_argument("what", choices=("perplexity", "panels", "answers", "store"))
     parser.add_argument("--model", required=True)
     parser.add_argument("--probes", type=Path, required=True, help="CSV with the columns subject, relation, object")
     parser.add_argument("--items", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
-    probes = read(arguments.probes, arguments.items)
+    between = "\t" if arguments.what == "panels" else " "
+    probes = read(arguments.probes, arguments.items, between)
     if arguments.what == "store":
         store(arguments.model, probes, arguments.rounds)
     else:
         found = checkpoint.load(arguments.model)
         found.model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-        {"perplexity": perplexity, "answers": answers}[arguments.what](found, probes, arguments.rounds)
+        {"perplexity": perplexity, "panels": known_facts, "answers": answers}[arguments.what](
+            found, probes, arguments.rounds
+        )
 
 
 if __name__ == "__main__":
