@@ -17,7 +17,7 @@ from temporalwiki.builders.manifests import (
     CklManifest,
     ImportedManifest,
     Manifest,
-    RowCounts,
+    SplitCounts,
     StageRun,
     read_manifests,
 )
@@ -114,7 +114,7 @@ def _ckl_counts(counts: CklCounts) -> list[str]:
     return lines
 
 
-def _kept(what: str, counts: RowCounts) -> str:
+def _kept(what: str, counts: SplitCounts) -> str:
     return f"{in_line(what)} read {counts.read:,} = kept {counts.kept:,} + dropped {_dropped(counts.dropped)}"
 
 

@@ -79,7 +79,7 @@ class InputFile(msgspec.Struct, frozen=True):
     sha1: str
 
 
-class RowCounts(msgspec.Struct, frozen=True):
+class SplitCounts(msgspec.Struct, frozen=True):
     """How many rows were read and kept, and how many were dropped by reason."""
 
     read: Count
@@ -175,7 +175,7 @@ class ImportedManifest(IntervalManifest, frozen=True, kw_only=True):
     """The manifest of an interval that `temporalwiki import` wrote."""
 
     imported: Literal[True]
-    counts: dict[str, dict[str, RowCounts]]  # by config and split
+    counts: dict[str, dict[str, SplitCounts]]  # by config and split
 
 
 class PageCounts(msgspec.Struct, frozen=True):
@@ -243,7 +243,7 @@ class Counts(msgspec.Struct, frozen=True):
     entity_types: dict[str, Any] | None = None
 
 
-class BuildOptions(msgspec.Struct, frozen=True):
+class BuiltWith(msgspec.Struct, frozen=True):
     """The options that decide the rows."""
 
     seed: int
@@ -275,7 +275,7 @@ class BuildRun(msgspec.Struct, frozen=True):
 class BuiltManifest(IntervalManifest, frozen=True, kw_only=True):
     """The manifest of an interval that `temporalwiki build` wrote."""
 
-    options: BuildOptions
+    options: BuiltWith
     counts: Counts
     run: BuildRun = BuildRun()  # not published: it differs between two builds of the same data
 
@@ -288,7 +288,7 @@ class RelationCounts(msgspec.Struct, frozen=True):
     dropped: dict[Rule, Count]
 
 
-class CklCounts(RowCounts, frozen=True):
+class CklCounts(SplitCounts, frozen=True):
     """The counts of a CKL config."""
 
     decided_by: dict[str, Count] = {}  # candidates by annotator

@@ -61,7 +61,7 @@ class DataSource(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"{self.repository}@{at}" if self.repository and at else None
 
 
-class Place(msgspec.Struct, frozen=True):
+class PublishedPlace(msgspec.Struct, frozen=True):
     """The revision that has a published month."""
 
     repository: RepoId
@@ -78,12 +78,12 @@ def on_hub(folder: Path, source: DataSource) -> DataSource:
     return source
 
 
-def read_published(folder: Path) -> dict[str, Place]:
+def read_published(folder: Path) -> dict[str, PublishedPlace]:
     """Return the places of a folder's published months, by interval. Raises InputError for a damaged file."""
     path = folder / PUBLISHED
     if not path.is_file():
         return {}
-    return read_json(path, dict[str, Place], "the list of published months; remove it and publish again")
+    return read_json(path, dict[str, PublishedPlace], "the list of published months; remove it and publish again")
 
 
 def record_published(
@@ -92,7 +92,7 @@ def record_published(
     """Add the places of published manifests to the folder's list, if the folder has the same manifests."""
     here, known = {manifest.name: manifest.sha256 for manifest in read_manifests(folder)}, read_published(folder)
     places = {
-        manifest.name: Place(repository, commit_of(manifest), manifest.content.get("tag"), manifest.sha256)
+        manifest.name: PublishedPlace(repository, commit_of(manifest), manifest.content.get("tag"), manifest.sha256)
         for manifest in published
         if here.get(manifest.name) == manifest.sha256
     }

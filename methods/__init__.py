@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from temporalwiki.methods.method import Method
 
 
-class Entry(NamedTuple):
+class MethodEntry(NamedTuple):
     """A method: its class, its name as papers write it, and what it does in a few words."""
 
     of: str
@@ -24,28 +24,28 @@ class Entry(NamedTuple):
 
 # By the name of its module, which is imported only when the method is used, because torch takes seconds to import.
 METHODS = {  # figures take their colours in this order: new methods come last
-    "initial": Entry("Initial", "Start model", "before any training"),
-    "full": Entry("Full", "Full", "trains on the whole new snapshot"),
-    "diff": Entry("Diff", "Diff", "trains on the changes only"),
-    "recadam": Entry("RecAdam", "RecAdam", "is pulled back to its start weights"),
-    "mix_review": Entry("MixReview", "Mix-Review", "mixes changes with old text, less each epoch"),
-    "replay": Entry("Replay", "Replay", "adds the same share of old text to each batch"),
-    "lora": Entry("LoRA", "LoRA", "trains low-rank adapters"),
-    "dora": Entry("DoRA", "DoRA", "trains low-rank adapters and the size of each weight"),
-    "k_adapter": Entry("KAdapter", "K-Adapter", "trains new layers next to the frozen model"),
-    "modular": Entry("Modular", "Modular", "trains a small new encoder next to the frozen one"),
-    "ewc": Entry("EWC", "EWC", "protects the weights that old text needs"),
-    "lwf": Entry("LwF", "LwF", "keeps its predictions close to the start model's"),
-    "merge": Entry("Merge", "Merge", "averages the trained and the start weights"),
-    "light_tuning": Entry("LightTuning", "Light-tuning", "learns the form of the questions only"),
-    "o_lora": Entry("OLoRA", "O-LoRA", "keeps new low-rank adapters orthogonal to earlier ones"),
-    "osf": Entry("OSF", "OSF", "trains each matrix outside its strongest directions"),
+    "initial": MethodEntry("Initial", "Start model", "before any training"),
+    "full": MethodEntry("Full", "Full", "trains on the whole new snapshot"),
+    "diff": MethodEntry("Diff", "Diff", "trains on the changes only"),
+    "recadam": MethodEntry("RecAdam", "RecAdam", "is pulled back to its start weights"),
+    "mix_review": MethodEntry("MixReview", "Mix-Review", "mixes changes with old text, less each epoch"),
+    "replay": MethodEntry("Replay", "Replay", "adds the same share of old text to each batch"),
+    "lora": MethodEntry("LoRA", "LoRA", "trains low-rank adapters"),
+    "dora": MethodEntry("DoRA", "DoRA", "trains low-rank adapters and the size of each weight"),
+    "k_adapter": MethodEntry("KAdapter", "K-Adapter", "trains new layers next to the frozen model"),
+    "modular": MethodEntry("Modular", "Modular", "trains a small new encoder next to the frozen one"),
+    "ewc": MethodEntry("EWC", "EWC", "protects the weights that old text needs"),
+    "lwf": MethodEntry("LwF", "LwF", "keeps its predictions close to the start model's"),
+    "merge": MethodEntry("Merge", "Merge", "averages the trained and the start weights"),
+    "light_tuning": MethodEntry("LightTuning", "Light-tuning", "learns the form of the questions only"),
+    "o_lora": MethodEntry("OLoRA", "O-LoRA", "keeps new low-rank adapters orthogonal to earlier ones"),
+    "osf": MethodEntry("OSF", "OSF", "trains each matrix outside its strongest directions"),
 }
 # Controls: they must learn nothing of the facts, and have no rank.
 CONTROLS = {
-    "shuffled": Entry("Shuffled", "Shuffled", "trains on the changes with their objects exchanged"),
-    "unread": Entry("Unread", "Unread", "trains on the changes of half of the subjects"),
-    "untrained": Entry("Untrained", "Untrained", "has random weights"),
+    "shuffled": MethodEntry("Shuffled", "Shuffled", "trains on the changes with their objects exchanged"),
+    "unread": MethodEntry("Unread", "Unread", "trains on the changes of half of the subjects"),
+    "untrained": MethodEntry("Untrained", "Untrained", "has random weights"),
 }
 
 

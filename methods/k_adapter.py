@@ -132,7 +132,7 @@ def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
     adapter = AdapterLayers()
     for options in expansion.phases:
         try:
-            phase = KAdapter(**msgspec.structs.asdict(phase_options(options, _PhaseOptions)))
+            phase = KAdapter(**msgspec.structs.asdict(phase_options(options, _AdapterPhase)))
             positions = phase.positions(expansion.layers)
         except InputError as error:
             raise InputError(f"{folder / SPEC}: {error}") from None
@@ -144,7 +144,7 @@ def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
     return model.requires_grad_(False)
 
 
-class _PhaseOptions(msgspec.Struct, forbid_unknown_fields=True):
+class _AdapterPhase(msgspec.Struct, forbid_unknown_fields=True):
     """The options of a phase in ``expansion.json``."""
 
     k: int

@@ -62,7 +62,7 @@ class _EncoderOptions(msgspec.Struct, forbid_unknown_fields=True):
     feed_forward_proj: str
 
 
-class _PhaseOptions(msgspec.Struct, forbid_unknown_fields=True):
+class _SmallEncoderPhase(msgspec.Struct, forbid_unknown_fields=True):
     """The options of a phase in ``expansion.json``."""
 
     small: str | None
@@ -231,7 +231,7 @@ def _pretrained(name: str, vocab_size: int, weights: bool) -> T5Stack:
 
 def _encoder_of_phase(options: dict[str, Any], model: PreTrainedModel) -> SmallEncoder:
     """Return the small encoder that a phase's options describe, on the meta device; raise InputError for bad ones."""
-    phase = phase_options(options, _PhaseOptions)
+    phase = phase_options(options, _SmallEncoderPhase)
     scale = Modular(phase.small, phase.scale).scale
     described = phase.encoder
     if described.feed_forward_proj.removeprefix("gated-") not in ACT2FN:

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.manifests import BuildOptions as BuiltWith
-from temporalwiki.builders.manifests import BuiltManifest, Dates, read_intervals
+from temporalwiki.builders.manifests import BuiltManifest, BuiltWith, Dates, read_intervals
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import World, write_world
 from temporalwiki.push_scripts.count_changes import large_changes
