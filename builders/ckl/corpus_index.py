@@ -22,9 +22,8 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one, whole_file
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.progress import Progress
-from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import RowCounts, described
-from temporalwiki.builders.ckl.input_files import input_files
+from temporalwiki.builders.ckl.input_files import input_files, records
 from temporalwiki.builders.parquet import rows_at_once
 from temporalwiki.builders.wikipedia.sentences import split_sentences
 
@@ -298,5 +297,5 @@ def _is_text(kind: pa.DataType) -> bool:
 
 
 def _records(path: Path) -> Iterator[tuple[int, _Fields]]:
-    for number, record in json_lines.read(path, _Document, _TO_DO):
+    for number, record in records(path, _Document, _TO_DO):
         yield number, (record.url or record.id, record.title, record.text)

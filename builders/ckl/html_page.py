@@ -29,10 +29,11 @@ from pathlib import Path
 from typing import Any, NoReturn, Self
 
 import msgspec
+import regex
 from rapidfuzz import fuzz
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl.site_notes import without_notes
+from temporalwiki.base.json_files import read_yaml
 
 VERSION = 3  # increase it when the extraction changes: kept pages of other versions are not used
 LARGEST = 10 << 20  # bytes of a page or record; articles are far smaller
@@ -472,6 +473,20 @@ def _address_dates(url: str) -> Iterator[str]:
         month, day = (month, day) if month else whole
         number = _MONTHS.index(month.lower()) + 1 if month.lower() in _MONTHS else int(month)
         yield f"{year}-{number:02d}-{int(day):02d}"
+
+
+# Notes of a site in its articles: about subscriptions, and invitations to a newsletter
+
+_LONGEST_NOTE = 320  # characters; a longer paragraph is the article's
+_NOTE = regex.compile(
+    "|".join(pattern for of in read_yaml(Path(__file__).with_name("site_notes.yaml")).values() for pattern in of),
+    regex.IGNORECASE,
+)
+
+
+def without_notes(lines: list[str]) -> list[str]:
+    """Return the lines of an article that are not notes of its site."""
+    return [line for line in lines if len(line) > _LONGEST_NOTE or not _NOTE.search(line.removeprefix("- "))]
 
 
 # Values

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import CklConfig, Row, RowCounts, unique_id
+from temporalwiki.builders.ckl.input_files import records
 from temporalwiki.builders.ckl.templates import RelationTemplate, one_line, unsafe_label
 
 # The 28 relations whose facts do not change (CKL, section 3.1 and its appendix).
@@ -87,7 +87,7 @@ def read_templates(lama: Path) -> dict[str, str]:
             f"{lama}: no relations.jsonl; give the folder of LAMA's data that has it and TREx/; it is in {SOURCE}"
         )
     templates: dict[str, str] = {}
-    for number, record in json_lines.read(path, _Relation):
+    for number, record in records(path, _Relation):
         if record.relation in templates:
             raise InputError(f"{path}: line {number}: {record.relation} for the second time; use LAMA's original file")
         if record.template.count("[X]") != 1 or record.template.count("[Y]") != 1:
@@ -124,7 +124,7 @@ def _rows(files: Mapping[str, Path], templates: Mapping[str, str], counts: RowCo
         counts.more["relations"][relation] = of
         template = RelationTemplate(templates[relation], question="")
         seen: set[tuple[str, str]] = set()
-        for number, fact in json_lines.read(file, _Fact):
+        for number, fact in records(file, _Fact):
             if fact.predicate_id != relation:
                 raise InputError(f"{file}: line {number}: a fact of {fact.predicate_id!r} in the file of {relation}")
             counts.read += 1

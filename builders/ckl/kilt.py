@@ -12,8 +12,8 @@ import msgspec
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import read_yaml
 from temporalwiki.base.options import did_you_mean
-from temporalwiki.builders.ckl import json_lines
 from temporalwiki.builders.ckl.config import CklConfig, Row, RowCounts
+from temporalwiki.builders.ckl.input_files import records
 
 
 class _DataSet(msgspec.Struct):
@@ -142,7 +142,7 @@ def _rows(
 ) -> Iterator[Row]:
     questions = _trivia_questions(of_trivia) if of_trivia else {}
     of_split = counts.more["splits"][split] = {"read": 0, "kept": 0}
-    for _, line in json_lines.read(file, _Line):
+    for _, line in records(file, _Line):
         counts.read += 1
         of_split["read"] += 1
         id = str(line.id)

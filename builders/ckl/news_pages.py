@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders import streams
-from temporalwiki.builders.ckl import html_page, json_lines
+from temporalwiki.builders.ckl import html_page
 from temporalwiki.builders.ckl.html_page import LARGEST, Extractor, NewsPage, Response
-from temporalwiki.builders.ckl.input_files import input_files
+from temporalwiki.builders.ckl.input_files import input_files, lines
 from temporalwiki.builders.ckl.schemas import SCHEMAS
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.builders.parquet import ParquetWriter, rows_at_once
@@ -334,7 +334,7 @@ def _record(data: bytes, place: str) -> NewsPage | str:
 
 
 def _records(file: Path) -> Iterator[NewsPage | str]:
-    for number, line in json_lines.lines(file):
+    for number, line in lines(file):
         yield f"larger than {LARGEST >> 20} MB" if len(line) > LARGEST else _record(line, f"{file}, line {number}")
 
 

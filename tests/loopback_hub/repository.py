@@ -1,4 +1,4 @@
-"""Git repositories in memory, as the Hub keeps them: real hashes of blobs, trees and commits, files by LFS or not."""
+"""Git repositories in memory, as the Hub keeps them: git's hashes of files, which go by LFS or not."""
 
 from __future__ import annotations
 
@@ -79,29 +79,12 @@ Tree = Mapping[str, File]
 
 
 def folders(tree: Tree) -> dict[str, str]:
-    """Every folder's git hash, the root's under ""."""
-    entries: dict[str, dict[str, tuple[str, str]]] = {"": {}}
-    for path, file in tree.items():
-        folder, _, name = path.rpartition("/")
-        for above in parents(path):
-            entries.setdefault(above, {})
-        entries[folder][name] = ("100644", file.oid)
-    out: dict[str, str] = {}
-    # Deepest folders first: a folder's hash depends on the hashes of its subfolders.
-    for folder in sorted(entries, key=lambda path: (path != "", path.count("/")), reverse=True):
-        # Git sorts bytes, and a folder as if its name ended in a slash.
-        listed = sorted(
-            (f"{name}/" if mode == "40000" else name).encode() for name, (mode, _) in entries[folder].items()
-        )
-        raw = b"".join(
-            f"{entries[folder][name][0]} {name}\0".encode() + bytes.fromhex(entries[folder][name][1])
-            for name in (encoded.decode().rstrip("/") for encoded in listed)
-        )
-        out[folder] = git_hash("tree", raw)
-        if folder:
-            above, _, name = folder.rpartition("/")
-            entries[above][name] = ("40000", out[folder])
-    return out
+    """Every folder with a hash of what lies in it, the root's under "". No client compares it with git's own."""
+    inside: dict[str, list[str]] = {"": []}
+    for path, file in sorted(tree.items()):
+        for above in ("", *parents(path)):
+            inside.setdefault(above, []).append(f"{path} {file.oid}")
+    return {folder: git_hash("tree", "\n".join(lines).encode()) for folder, lines in inside.items()}
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ def sound(folder: Path) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("full", [False, True], ids=["killed", "disk full"])
+@pytest.mark.slow
 def test_stopped_anywhere_a_config_is_there_as_it_was_or_as_it_is_to_be(tmp_path: Path, full: bool) -> None:
     before, wanted = tmp_path / "before" / "ckl", tmp_path / "wanted" / "ckl"
     replacing = {"test": [live(1), live(2)]}
@@ -57,6 +58,7 @@ def test_stopped_anywhere_a_config_is_there_as_it_was_or_as_it_is_to_be(tmp_path
     assert found == {1, 2}
 
 
+@pytest.mark.slow
 def test_stopped_while_it_is_finished_it_is_finished_by_the_next(tmp_path: Path) -> None:
     before = tmp_path / "before" / "ckl"
     add(before, config("newlama"), invariantlama())

@@ -594,6 +594,7 @@ def test_a_german_wiki_is_asked_in_german(tmp_path: Path, no_caps: None) -> None
         live("newlama", [folder], templates={"P36": "The capital of [X] is [Y] ."})
 
 
+@pytest.mark.slow
 def test_texts_are_read_only_for_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Data beyond the memory goes to ``work``, and is removed at the end."""
     facts = (

@@ -169,6 +169,7 @@ def test_they_are_written_and_read_again(tmp_path: Path) -> None:
     assert [row | {"id": ""} for row in again] == written
 
 
+@pytest.mark.slow
 def test_the_bytes_depend_on_the_pages_alone(tmp_path: Path) -> None:
     rows = [
         article(number, spans) for number, spans in enumerate(["In Oslo it rained on 3 May 2020. " * 20, None, None])

@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-from temporalwiki.base.errors import UsageError
-from temporalwiki.builders.ckl.text_model import no_models
 from temporalwiki.builders.ckl.text_steps import (
     Passage,
     are_answered,
@@ -101,11 +99,6 @@ def test_decontextualised_sentences_of_models(text: str | None, sentence: str | 
 )
 def test_a_reader_must_find_the_answer(text: str | None, answered: bool) -> None:
     assert are_answered([PASSAGE], ["When did Anna Weber win?"], always(text)) == [answered]
-
-
-def test_no_models_without_a_way_to_open_them() -> None:
-    with pytest.raises(UsageError, match="gpt2: to use a model, pass open_model="):
-        no_models("gpt2")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl import json_lines
+from temporalwiki.builders.ckl import input_files
 
 
 class Named(msgspec.Struct):
@@ -22,7 +22,7 @@ class Named(msgspec.Struct):
 
 
 def read(path: Path) -> list[tuple[int, str, int | None]]:
-    return [(line, record.name, record.number) for line, record in json_lines.read(path, Named)]
+    return [(line, record.name, record.number) for line, record in input_files.records(path, Named)]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_what_is_no_such_object_is_named_with_its_line(line: bytes, said: str, t
 
 
 def test_the_longest_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_lines, "LONGEST_LINE", 20)
+    monkeypatch.setattr(input_files, "LONGEST_LINE", 20)
     (tmp_path / "f.jsonl").write_bytes(b'{"name": "1234567"}\n{"name": "12345678"}')
     assert [name for _, name, _ in read(tmp_path / "f.jsonl")] == ["1234567", "12345678"]
     (tmp_path / "f.jsonl").write_bytes(b'{"name": "1234567"}\n{"name": "12345678"}\n')
@@ -80,7 +80,7 @@ def test_the_longest_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 @pytest.mark.fault("too little memory", "ckl: a line has no end", "it is not read into memory")
 def test_a_line_without_an_end_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_lines, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(input_files, "LONGEST_LINE", 1 << 20)
     with (tmp_path / "f.jsonl").open("wb") as file:
         file.truncate(64 << 20)  # sparse: it takes no disk space
     tracemalloc.start()
@@ -105,4 +105,4 @@ def test_a_compressed_file(tmp_path: Path) -> None:
 def test_what_is_to_be_done_is_the_callers(tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"[]\n")
     with pytest.raises(InputError, match=r"f: line 1: .*; ask Ann$"):
-        list(json_lines.read(tmp_path / "f", Named, to_do="ask Ann"))
+        list(input_files.records(tmp_path / "f", Named, to_do="ask Ann"))
