@@ -19,7 +19,7 @@ with needs("eval"):
 
     from temporalwiki.eval_harness.known import SCORED
     from temporalwiki.eval_harness.models.local import HeldModel, held_model, modes_kept
-    from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
+    from temporalwiki.eval_harness.scoring import Scorer, Text, TokenScores
     from temporalwiki.eval_harness.statistics import Estimate
     from temporalwiki.eval_harness.tasks.learned_and_forgotten import LearnedAndForgotten
     from temporalwiki.methods.training_data import check_config, config_names, load
@@ -135,9 +135,9 @@ class ForgettingCallback(TrainerCallback):
 class _LiveModel(HeldModel):
     """A model whose weights change, so no cache of its scores is used. ``kept`` holds the scores at the start."""
 
-    kept: dict[Text, Scores | None] | None = None
+    kept: dict[Text, TokenScores | None] | None = None
 
-    def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
+    def score(self, texts: Sequence[Text], what: str) -> list[TokenScores | None]:
         known = {} if self.kept is None else self.kept
         if new := [text for text in dict.fromkeys(texts) if text not in known]:
             scorer = Scorer(self.loaded.model, self.loaded.tokenizer, self.precision)

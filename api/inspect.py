@@ -23,7 +23,7 @@ from temporalwiki.api.table import Table, failed
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.inspection import describe, describe_problems
 from temporalwiki.builders.manifests import read_manifests
-from temporalwiki.eval_harness import inspection as results
+from temporalwiki.eval_harness import result_inspection as results
 from temporalwiki.eval_harness.results import read_result, result_files
 
 _ON_HUB = re.compile(r"([\w.-]+/[\w.-]+)@([\w.-]+)", re.ASCII)

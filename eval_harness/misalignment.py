@@ -25,7 +25,7 @@ _KINDS = (*SCHEMAS, *(f"{kind}lama(?:-easy)?" for kind in ("invariant", "updated
 _CONFIG = re.compile(rf"(?:{'|'.join(_KINDS)})-((?:\d{{8}}-)?\d{{8}}|(?:0[1-9]|1[0-2]){{1,2}})(?!\d)")
 
 
-class Row(NamedTuple):
+class MatrixRow(NamedTuple):
     """A model in a matrix."""
 
     model: str  # as in its results
@@ -44,7 +44,7 @@ class Matrix:
 
     task: str
     score: str
-    rows: tuple[Row, ...]
+    rows: tuple[MatrixRow, ...]
     columns: tuple[str, ...]
     values: tuple[tuple[Estimate | None, ...], ...]
 
@@ -73,11 +73,13 @@ def matrix(results: Sequence[Result], task: str, score: str) -> Matrix:
     place = places({*tested, *(month for month in trained if month)})
     columns = {place[month]: month for month in tested}
 
-    cells: dict[Row, dict[int, Result]] = {}
+    cells: dict[MatrixRow, dict[int, Result]] = {}
     asked: dict[int, Result] = {}
     for result, test, month in zip(found, tested, trained, strict=True):
         model, column = result.manifest.model, place[test]
-        row = Row(model.marked(model.name), model.revision, model.method, month and columns.get(place[month], month))
+        row = MatrixRow(
+            model.marked(model.name), model.revision, model.method, month and columns.get(place[month], month)
+        )
         other = cells.setdefault(row, {}).setdefault(column, result)
         if other is not result:
             raise InputError(f"{other.path}, {result.path}: both are of {row.model} and {test}; remove one")

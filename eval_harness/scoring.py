@@ -50,7 +50,7 @@ class Text:
 
 
 @dataclass(frozen=True, eq=False)
-class Scores:
+class TokenScores:
     """The negative log-likelihoods and positions of the tokens that overlap a target."""
 
     nll: Floats  # [tokens], nats
@@ -119,7 +119,7 @@ class Scorer:
 
     def score(
         self, texts: Sequence[Text], share: tuple[int, int] = (0, 1), kept: Container[int] = ()
-    ) -> Iterator[list[tuple[int, Scores]]]:
+    ) -> Iterator[list[tuple[int, TokenScores]]]:
         """Yield a list of (index of the text, its scores) for each batch, in no particular order.
 
         Args:
@@ -146,7 +146,7 @@ class Scorer:
                         f"{self.model.name_or_path}: no finite probability for {_shown(texts[i])}; "
                         "its weights may be damaged, or need another precision"
                     )
-            yield [(i, Scores(nll, tokens[i].offsets)) for i, nll in scored]
+            yield [(i, TokenScores(nll, tokens[i].offsets)) for i, nll in scored]
 
     def _tokens(self, texts: Sequence[Text]) -> Iterator[_Tokens | None]:
         if self.encoder_decoder:

@@ -22,7 +22,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.builders.published import source_of
 from temporalwiki.builders.wikipedia.words import UNSPACED
-from temporalwiki.eval_harness.cutoff.estimator import Item
+from temporalwiki.eval_harness.cutoff.estimator import ChangeEvidence
 from temporalwiki.eval_harness.facts import COLUMNS, prompt_of, score_facts
 from temporalwiki.eval_harness.models.model import REPLIES, Model
 from temporalwiki.eval_harness.questions import question_about, read_replies
@@ -115,7 +115,7 @@ def read_changes(
     return found_changes
 
 
-def evidence(model: Model, changes: Sequence[Change], panel: Sequence[tuple[Model, int]] = ()) -> list[Item]:
+def evidence(model: Model, changes: Sequence[Change], panel: Sequence[tuple[Model, int]] = ()) -> list[ChangeEvidence]:
     """Return an item for each change that the model can score. Scores and replies are cached.
 
     The evidence is the old side's NLL per token minus the new side's; if a fact had several objects before, the
@@ -129,7 +129,7 @@ def evidence(model: Model, changes: Sequence[Change], panel: Sequence[tuple[Mode
     if not panel:
         return [item for item in items if item is not None]
     judged = [(last, _items(reference, changes)) for reference, last in panel]
-    found: list[Item] = []
+    found: list[ChangeEvidence] = []
     for i, item in enumerate(items):
         others = [of[i] for last, of in judged if changes[i].month > last]
         known = [other.evidence for other in others if other is not None]
@@ -138,11 +138,11 @@ def evidence(model: Model, changes: Sequence[Change], panel: Sequence[tuple[Mode
     return found
 
 
-def _items(model: Model, changes: Sequence[Change]) -> list[Item | None]:
+def _items(model: Model, changes: Sequence[Change]) -> list[ChangeEvidence | None]:
     """Return an item for each change, or None if the model cannot score it."""
     if REPLIES in model.can:
         return _asked(model, changes)
-    items: list[Item | None] = []
+    items: list[ChangeEvidence | None] = []
     for is_text, some in groupby(changes, key=lambda change: change.relation == TEXT):
         part = list(some)
         pairs = [(change.context, side) for change in part for side in (change.new, *change.old)]
@@ -155,23 +155,23 @@ def _items(model: Model, changes: Sequence[Change]) -> list[Item | None]:
                 continue
             best, tokens = min(known)
             length = math.log(new[1] / tokens)
-            items.append(Item(change.month, change.relation, change.cluster, best - new[0], length))
+            items.append(ChangeEvidence(change.month, change.relation, change.cluster, best - new[0], length))
     return items
 
 
-def _asked(model: Model, changes: Sequence[Change]) -> list[Item | None]:
+def _asked(model: Model, changes: Sequence[Change]) -> list[ChangeEvidence | None]:
     """Return an item for each fact. Raises InputError if there are only sentences."""
     facts = [change.fact for change in changes if change.fact is not None]
     if not facts:
         raise InputError(f"{model.name}: gives no likelihoods, and the data has only sentences, no facts to ask about")
     replies = iter(read_replies(model, [question_about(fact) for fact in facts], facts, "changed facts"))
-    items: list[Item | None] = []
+    items: list[ChangeEvidence | None] = []
     for change in changes:
         if change.fact is None:
             items.append(None)
             continue
         reply = next(replies)
-        items.append(Item(change.month, change.relation, change.cluster, reply["new"] - reply["old"]))
+        items.append(ChangeEvidence(change.month, change.relation, change.cluster, reply["new"] - reply["old"]))
     return items
 
 

@@ -48,7 +48,7 @@ Ints = npt.NDArray[np.int64]
 Verdict = Literal["found", "before the data", "after the data", "cannot tell"]
 
 
-class Item(NamedTuple):
+class ChangeEvidence(NamedTuple):
     """A change, and how much the model prefers its new side."""
 
     month: int  # of the change, counted: year * 12 + month - 1
@@ -103,7 +103,7 @@ class _Fit(NamedTuple):
         return np.asarray(logsumexp(self.fall, axis=(1, 2)) - logsumexp(self.none, axis=1))
 
 
-def find_cutoff(items: Sequence[Item], seed: int = 0) -> Cutoff:
+def find_cutoff(items: Sequence[ChangeEvidence], seed: int = 0) -> Cutoff:
     """Return up to which month the model knows what changed. The order of the items does not matter."""
     unknown = Cutoff(None, None, None, "cannot tell")
     items = sorted((item for item in items if np.isfinite(item.evidence)), key=repr)
@@ -133,7 +133,7 @@ def find_cutoff(items: Sequence[Item], seed: int = 0) -> Cutoff:
     return Cutoff(None, low, None, "after the data") if level else Cutoff(None, None, high, "before the data")
 
 
-def curve(items: Sequence[Item]) -> list[Point]:
+def curve(items: Sequence[ChangeEvidence]) -> list[Point]:
     """Return the share of changes known by month."""
     months = sorted({item.month for item in items})
     points = []
@@ -145,13 +145,13 @@ def curve(items: Sequence[Item]) -> list[Point]:
     return points
 
 
-def _share(items: Sequence[Item]) -> Estimate:
+def _share(items: Sequence[ChangeEvidence]) -> Estimate:
     hits = [100.0 * (item.evidence > 0) for item in items]
     relations = [item.relation for item in items]
     return estimate([Items(hits, 1.0, [item.cluster for item in items], relations=relations)], PERCENT)
 
 
-def _level(items: Sequence[Item]) -> bool | None:
+def _level(items: Sequence[ChangeEvidence]) -> bool | None:
     """Return True if the model clearly prefers the new side, False if the old one, and None if neither."""
     share = _share(items)
     # the names of one relation, or the style of text, can make the new side likelier without any knowledge
@@ -173,7 +173,7 @@ def _level(items: Sequence[Item]) -> bool | None:
 # The means of months
 
 
-def _adjusted(items: Sequence[Item], generator: np.random.Generator) -> _Months:
+def _adjusted(items: Sequence[ChangeEvidence], generator: np.random.Generator) -> _Months:
     """Return the mean of each month, without the effects of the relation and of the length or reference models."""
     at, month = np.unique([item.month for item in items], return_inverse=True)
     relation = _codes(_common([item.relation for item in items]))

@@ -13,7 +13,7 @@ from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import write_json
 from temporalwiki.builders.after_cutoff import CUTOFF
 from temporalwiki.eval_harness.cutoff.changes import MONTHS, TEXT, Change, Topics, evidence, read_changes
-from temporalwiki.eval_harness.cutoff.estimator import FEWEST, Cutoff, Item, Point, curve, find_cutoff
+from temporalwiki.eval_harness.cutoff.estimator import FEWEST, ChangeEvidence, Cutoff, Point, curve, find_cutoff
 from temporalwiki.eval_harness.models.model import Model
 
 
@@ -64,9 +64,11 @@ def report(
     return replace(found, panel={reference.name: last for reference, last in panel})
 
 
-def judged(name: str, data: str, changes: Sequence[Change], items: Sequence[Item], topics: Topics = "none") -> Report:
+def judged(
+    name: str, data: str, changes: Sequence[Change], items: Sequence[ChangeEvidence], topics: Topics = "none"
+) -> Report:
     """Return the report of a model from its items."""
-    by_topic: dict[str, list[Item]] = {}
+    by_topic: dict[str, list[ChangeEvidence]] = {}
     if topics != "none":
         topic_of = {(change.month, change.relation, change.cluster): change.topic for change in changes}
         for topic in sorted(topic_of.values()):

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.eval_harness.experiment.recipe import HEADLINE, START, Experiment, Line, TaskPlan
+from temporalwiki.eval_harness.experiment.recipe import HEADLINE, START, Experiment, MethodPlan, TaskPlan
 from temporalwiki.eval_harness.misalignment import month_of
 from temporalwiki.eval_harness.models.cache import cache_folder
 from temporalwiki.eval_harness.models.local import CachedModel, default_precision, revision
@@ -110,7 +110,7 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
     return planned
 
 
-def _has_facts(experiment: Experiment, line: Line) -> bool:
+def _has_facts(experiment: Experiment, line: MethodPlan) -> bool:
     """Return whether a control can be made: ``shuffled`` needs the diffsets of the months and their facts."""
     if not line.method.reads_facts:
         return True
@@ -125,7 +125,7 @@ def _has_evidence(data: str, config: str) -> bool:
 
 
 def _plan_training(
-    experiment: Experiment, line: Line, config: str, before: _Checkpoint, name: str, planned: list[Cell]
+    experiment: Experiment, line: MethodPlan, config: str, before: _Checkpoint, name: str, planned: list[Cell]
 ) -> _Checkpoint:
     """Add the cell of a training to ``planned``, and return the checkpoint that it will write."""
     data = experiment.data
@@ -193,7 +193,7 @@ def _check_source(data: str, source: str) -> None:
 
 def _plan_evaluation(
     experiment: Experiment,
-    line: Line,
+    line: MethodPlan,
     checkpoint: _Checkpoint,
     start: _Checkpoint | None,
     plan: TaskPlan,

@@ -27,7 +27,7 @@ _PARENT = "TEMPORALWIKI_PARENT"  # environment variable with the id of the proce
 
 
 @dataclass(frozen=True)
-class Job:
+class CellJob:
     """A running job."""
 
     log: str  # the place of its output
@@ -38,7 +38,7 @@ class Job:
 class JobRunner:
     """Starts jobs."""
 
-    start: Callable[[str, Sequence[str]], Job]  # given a name and the cells that the job runs, in this order
+    start: Callable[[str, Sequence[str]], CellJob]  # given a name and the cells that the job runs, in this order
     remote: bool = True  # whether asking for the state of a job needs a network
 
 
@@ -90,7 +90,7 @@ def _local(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> 
     gpus = torch.cuda.device_count()
     slots: dict[int, subprocess.Popen[bytes]] = {}
 
-    def start(name: str, cells: Sequence[str]) -> Job:
+    def start(name: str, cells: Sequence[str]) -> CellJob:
         slot = next(slot for slot in range(at_once) if slot not in slots or slots[slot].poll() is not None)
         environment = os.environ | {_PARENT: str(os.getpid())}
         if gpus:
@@ -103,7 +103,7 @@ def _local(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> 
                 command(experiment.path, cells), stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment
             )
         slots[slot] = process
-        return Job(str(log), lambda: process.poll() is not None)
+        return CellJob(str(log), lambda: process.poll() is not None)
 
     return JobRunner(start, remote=False)
 
@@ -138,7 +138,7 @@ def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> 
         if value is not False:
             arguments.append(f"--{option}" if value is True else f"--{option}={value}")
 
-    def start(name: str, cells: Sequence[str]) -> Job:
+    def start(name: str, cells: Sequence[str]) -> CellJob:
         job_name, logs = _file(name)[:60], _logs(experiment)
         script = "\n".join(
             ["#!/bin/bash", "set -e", *setup, f"exec {shlex.join(command(experiment.path, cells))}", ""]
@@ -150,7 +150,7 @@ def _slurm(experiment: Experiment, parameters: dict[str, Any], at_once: int) -> 
             queued = slurm.queued(job_name, [cluster] if cluster else [])
             return queued is not None and job not in {other.partition("_")[0] for other in queued}
 
-        return Job(str(logs / f"{job}.out"), ended)
+        return CellJob(str(logs / f"{job}.out"), ended)
 
     return JobRunner(start)
 
@@ -177,7 +177,7 @@ def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) 
         if name not in known:
             raise UsageError(f"{where}no parameter {name!r}{did_you_mean(name, known)}; there are {', '.join(known)}")
 
-    def start(name: str, cells: Sequence[str]) -> Job:
+    def start(name: str, cells: Sequence[str]) -> CellJob:
         from huggingface_hub import Volume, get_token, inspect_job, run_job
 
         inside = shlex.join(command(experiment.path, cells, "python"))
@@ -194,7 +194,7 @@ def _hub_jobs(experiment: Experiment, parameters: dict[str, Any], at_once: int) 
             stage = inspect_job(job_id=job.id, namespace=parameters.get("namespace")).status.stage
             return str(getattr(stage, "value", stage)) in ("COMPLETED", "CANCELED", "ERROR", "DELETED")
 
-        return Job(str(getattr(job, "url", job.id)), ended)
+        return CellJob(str(getattr(job, "url", job.id)), ended)
 
     return JobRunner(start)
 

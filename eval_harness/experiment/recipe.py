@@ -51,7 +51,7 @@ class _Wanted(msgspec.Struct, kw_only=True):
 
 
 @dataclass(frozen=True)
-class Line:
+class MethodPlan:
     """A method and its phases; each phase starts from the checkpoint of the previous one."""
 
     label: str
@@ -83,8 +83,8 @@ class Experiment:
     model: str  # folder, Hub id, .gguf file or package:NAME
     data: str
     months: tuple[str, ...]  # named as in configs; empty if the recipe names phases
-    start: Line | None
-    lines: tuple[Line, ...]
+    start: MethodPlan | None
+    lines: tuple[MethodPlan, ...]
     tasks: tuple[TaskPlan, ...]
     limit: int | None  # most rows of a split to score
     retrieve: tuple[str, ...]  # score models also with passages: kinds of configs, such as diffset, or "evidence"
@@ -121,8 +121,8 @@ def read_experiment(recipe: str) -> Experiment:
     if wanted.start is not None:
         config = _checked(wanted.start.pop("config", None), Text, f"{where}: start: config")
         start = _line(recipe, START, wanted.start, None, (config,))
-    lines: list[Line] = []
-    runs: list[Line] = []
+    lines: list[MethodPlan] = []
+    runs: list[MethodPlan] = []
     for label, own in wanted.methods.items():
         if not _LABEL.fullmatch(label) or label == START:
             raise UsageError(f"{where}: methods: {label!r} is not a name of letters, digits, dots and dashes")
@@ -163,7 +163,7 @@ def _line(
     past: str | None,
     phases: tuple[str, ...],
     months: tuple[str, ...] = (),
-) -> Line:
+) -> MethodPlan:
     where = f"{recipe}: experiment: {label}: "
     name = _checked(own.pop("method", label), str, f"{where}method")
     try:
@@ -177,10 +177,10 @@ def _line(
         values.pop(key, None)
     method, options = configured(name, values | own, where)
     configs = phases or tuple(_config(method, month) for month in months)
-    return Line(label, name, method, options, past, configs if method.trains else configs[:1])
+    return MethodPlan(label, name, method, options, past, configs if method.trains else configs[:1])
 
 
-def _runs(line: Line, seeds: tuple[int, ...] | None) -> list[Line]:
+def _runs(line: MethodPlan, seeds: tuple[int, ...] | None) -> list[MethodPlan]:
     """Return a line for each seed; they share their label, so that a leaderboard shows them as one model."""
     if seeds is None or not line.method.trains:
         return [line]

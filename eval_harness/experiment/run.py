@@ -22,7 +22,7 @@ from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.experiment.cells import Cell, Note, plan_cells
-from temporalwiki.eval_harness.experiment.job_runners import Job, JobRunner
+from temporalwiki.eval_harness.experiment.job_runners import CellJob, JobRunner
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 from temporalwiki.methods.manifest import check_checkpoint
 from temporalwiki.methods.processes import processes
@@ -137,7 +137,7 @@ def _run_jobs(todo: Sequence[Cell], runner: JobRunner, at_once: int, progress: P
     groups: dict[str, list[Cell]] = {}
     for cell in todo:
         groups.setdefault(cell.group, []).append(cell)
-    waiting, running = dict(groups), dict[str, Job]()
+    waiting, running = dict(groups), dict[str, CellJob]()
     undone = {cell.name for cell in todo}
     while waiting or running:
         for group in [group for group, job in running.items() if _ended(job)]:
@@ -174,7 +174,7 @@ def _run_jobs(todo: Sequence[Cell], runner: JobRunner, at_once: int, progress: P
             time.sleep(POLL if runner.remote else POLL / 10)
 
 
-def _ended(job: Job) -> bool:
+def _ended(job: CellJob) -> bool:
     """Return whether a job has ended. A job whose state is unknown, as during a network failure, counts as running."""
     try:
         return job.ended()

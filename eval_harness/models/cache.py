@@ -16,7 +16,7 @@ import transformers
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.eval_harness.scoring import Scores, Text
+from temporalwiki.eval_harness.scoring import Text, TokenScores
 
 _PATIENCE = 60.0  # seconds to wait while another process writes
 
@@ -44,15 +44,15 @@ class ScoreCache:
                 columns = "key BLOB PRIMARY KEY, value BLOB"
                 self._file.execute(f"CREATE TABLE IF NOT EXISTS kept ({columns}) WITHOUT ROWID")
 
-    def scores(self, texts: Sequence[Text]) -> dict[int, Scores]:
+    def scores(self, texts: Sequence[Text]) -> dict[int, TokenScores]:
         """Return the cached scores: index of the text -> scores."""
         found = {}
         for i, raw in self._get([_key(text.context, text.target) for text in texts]).items():
             nll = np.frombuffer(raw, "<f4", len(raw) // 12).astype(np.float64)
-            found[i] = Scores(nll, np.frombuffer(raw, "<i4", offset=4 * len(nll)).reshape(-1, 2).astype(np.int64))
+            found[i] = TokenScores(nll, np.frombuffer(raw, "<i4", offset=4 * len(nll)).reshape(-1, 2).astype(np.int64))
         return found
 
-    def add_scores(self, scored: Iterable[tuple[Text, Scores]]) -> None:
+    def add_scores(self, scored: Iterable[tuple[Text, TokenScores]]) -> None:
         """Add scores to the file; they survive a kill right after."""
         pairs = []
         for text, scores in scored:  # likelihoods are computed in float32, so nothing is lost

@@ -31,7 +31,7 @@ from temporalwiki.eval_harness.models.server import (
     ProviderModel,
     ask_each,
 )
-from temporalwiki.eval_harness.scoring import Scores, Text
+from temporalwiki.eval_harness.scoring import Text, TokenScores
 from temporalwiki.methods.packing import Ints
 
 SERVER = "server"  # the precision in results, because a server does not tell its own
@@ -90,7 +90,7 @@ class CompletionsModel(ProviderModel):
     can = frozenset({LIKELIHOODS})
     refusal = "{tasks} needs a model whose weights are here; {reference} can do {able}"
 
-    def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
+    def score(self, texts: Sequence[Text], what: str) -> list[TokenScores | None]:
         """Return each text's scores, or None for a text that cannot be scored.
 
         Such a text is longer than the context, has nothing to predict, or got a reply that does not show where the
@@ -149,7 +149,7 @@ class CompletionsModel(ProviderModel):
 
         return self._answers(prompts, what, "prompt", cache.answers, ask, max_new_tokens)
 
-    def check_border(self, text: Text, scores: Scores, border: int) -> None:
+    def check_border(self, text: Text, scores: TokenScores, border: int) -> None:
         """Raise NoLikelihoodsError if a token of the server has text on both sides of a border."""
         try:
             check_border(text.context + text.target, scores.offsets, border)
@@ -214,14 +214,14 @@ class CompletionsModel(ProviderModel):
                 f"{', '.join(f'{-nll:.3f}' for nll in read) or 'none'}; its likelihoods cannot be used"
             )
 
-    def _read(self, text: Text, reply: Reply) -> Scores:
+    def _read(self, text: Text, reply: Reply) -> TokenScores:
         try:
             return read_scores(text, reply)
         except ValueError as error:
             raise NoLikelihoodsError(f"{self.reference}: {error}: {_shown(text)}") from None
 
 
-def read_scores(text: Text, reply: Reply) -> Scores:
+def read_scores(text: Text, reply: Reply) -> TokenScores:
     """Return the scores of a text from the reply of a server that repeated it and wrote at most one more token.
 
     No token is scored if the reply does not show which tokens spell a character that is cut into several. Raises
@@ -238,7 +238,7 @@ def read_scores(text: Text, reply: Reply) -> Scores:
         tokens, values = tokens[1:], values[1:]
         places = places_of(prompt, tokens)
     if places is None and not prompt.isascii():
-        return Scores(np.empty(0), np.empty((0, 2), dtype=np.int64))
+        return TokenScores(np.empty(0), np.empty((0, 2), dtype=np.int64))
     if places is None:
         raise ValueError("its tokens do not add up to the text")
     border = len(text.context)
@@ -252,7 +252,7 @@ def read_scores(text: Text, reply: Reply) -> Scores:
         nll.append(max(-value, 0.0))
     check_border(prompt, places, border)
     scored = (places[:, 1] > border) & (not torn)
-    return Scores(np.array(nll)[scored], places[scored])
+    return TokenScores(np.array(nll)[scored], places[scored])
 
 
 def _logprobs(reply: Reply) -> Logprobs:

@@ -26,7 +26,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.eval_harness.generation import Generator, Writer
 from temporalwiki.eval_harness.models.cache import ScoreCache
 from temporalwiki.eval_harness.models.model import LIKELIHOODS, WEIGHTS, Model
-from temporalwiki.eval_harness.scoring import PRECISIONS, Scorer, Scores, Text
+from temporalwiki.eval_harness.scoring import PRECISIONS, Scorer, Text, TokenScores
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.expansion import SPEC
@@ -41,7 +41,7 @@ _UNREAD = ("_name_or_path", "transformers_version")  # entries of a configuratio
 _FACTS_CARD = "---\nconfigs:\n- config_name: lighttuning-facts\n  data_files: facts.parquet\n---\n"
 
 Question = TypeVar("Question", Text, str)
-Answer = TypeVar("Answer", Scores, str)
+Answer = TypeVar("Answer", TokenScores, str)
 
 
 @dataclass
@@ -134,7 +134,7 @@ class CachedModel(Model):
         """Whether it scores the first token of a text."""
         return self.encoder_decoder or self.loaded.tokenizer.bos_token_id is not None
 
-    def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
+    def score(self, texts: Sequence[Text], what: str) -> list[TokenScores | None]:
         """Return each text's scores, or None for a text that cannot be scored; see ``Scorer.score``.
 
         ``what`` is the name in the progress display.

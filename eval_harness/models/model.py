@@ -17,7 +17,7 @@ from temporalwiki.methods.processes import processes
 
 if TYPE_CHECKING:
     from temporalwiki.eval_harness.facts import FactScore
-    from temporalwiki.eval_harness.scoring import Scores, Text
+    from temporalwiki.eval_harness.scoring import Text, TokenScores
     from temporalwiki.methods.checkpoint import Checkpoint
 
 LIKELIHOODS = "likelihoods"  # it scores and continues any text: ``score``, ``generate``
@@ -92,7 +92,7 @@ class Model:
         """Return how the model was trained; here, nothing is known."""
         return {"method": None, "trained_on": [], "base": None}
 
-    def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
+    def score(self, texts: Sequence[Text], what: str) -> list[TokenScores | None]:
         """Return each text's scores, or None for a text that cannot be scored. ``what`` names the progress."""
         raise self._lacks(LIKELIHOODS)
 
@@ -134,7 +134,7 @@ class Model:
         raise self._lacks(WEIGHTS)
         yield self
 
-    def check_border(self, text: Text, scores: Scores, border: int) -> None:
+    def check_border(self, text: Text, scores: TokenScores, border: int) -> None:
         """Raise InputError if a token lies across a border of the text, which only a server's tokens may do."""
 
     def progress(self, what: str, total: int, done: int, unit: str) -> Progress:

@@ -18,7 +18,7 @@ from temporalwiki.eval_harness.models.cache import ScoreCache
 from temporalwiki.eval_harness.models.model import Model
 from temporalwiki.eval_harness.proper_nouns import ProperNouns, overlap
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.eval_harness.scoring import Scores, Text, context_length
+from temporalwiki.eval_harness.scoring import Text, TokenScores, context_length
 from temporalwiki.eval_harness.task import Rows, Task
 from temporalwiki.methods.packing import Encoder, Tokenizer, article, batches
 
@@ -119,7 +119,7 @@ def windows(texts: Iterable[str], tokenizer: Tokenizer, size: int) -> Iterator[s
             yield text if len(offsets) <= room else text[: min(offsets[room - 1, 1], offsets[room, 0])]
 
 
-def _figures(text: str, score: Scores, spans: Sequence[Span]) -> dict[str, Any]:
+def _figures(text: str, score: TokenScores, spans: Sequence[Span]) -> dict[str, Any]:
     """Return NLL in nats, tokens and bytes of all predicted text, and of its proper nouns."""
     first = int(score.offsets[0, 0])  # without BOS the first token is not predicted
     spans = [(max(start, first), end) for start, end in spans if end > first]

@@ -21,7 +21,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import scoring
-from temporalwiki.eval_harness.scoring import Scorer, Scores, Text
+from temporalwiki.eval_harness.scoring import Scorer, Text, TokenScores
 
 import tiny_models
 from tiny_methods import ARCHITECTURES, METHODS, architecture, sharpened, with_method
@@ -66,7 +66,7 @@ def without_bos() -> Any:
     return tokenizer
 
 
-def scores(scorer: Scorer, texts: list[Text]) -> list[Scores | None]:
+def scores(scorer: Scorer, texts: list[Text]) -> list[TokenScores | None]:
     pairs = [pair for batch in scorer.score(texts) for pair in batch]
     assert len(pairs) == len(dict(pairs))
     return [dict(pairs).get(i) for i in range(len(texts))]

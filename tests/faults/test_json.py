@@ -16,7 +16,7 @@ from temporalwiki.base.json_files import write_json
 from temporalwiki.builders.after_cutoff import read_after
 from temporalwiki.builders.dataset_folder import check_place
 from temporalwiki.builders.manifests import read_manifests
-from temporalwiki.eval_harness import inspection
+from temporalwiki.eval_harness import result_inspection as inspection
 from temporalwiki.eval_harness.leaderboard.cutoffs import read_cutoffs
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import write_page

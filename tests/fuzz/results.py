@@ -9,11 +9,11 @@ from dataclasses import asdict
 import yaml
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.inspection import describe
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.page import write_page
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.tables import write_tables
+from temporalwiki.eval_harness.result_inspection import describe
 from temporalwiki.eval_harness.results import Result, read_result, table
 from temporalwiki.model_cards.eval_results import HubDataset, eval_results
 from temporalwiki.model_cards.space import space_card

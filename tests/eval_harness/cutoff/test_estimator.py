@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from temporalwiki.eval_harness.cutoff.estimator import FEWEST, Cutoff, Item, Point, curve, find_cutoff
+from temporalwiki.eval_harness.cutoff.estimator import FEWEST, ChangeEvidence, Cutoff, Point, curve, find_cutoff
 
 JANUARY = 2021 * 12
 
 
 def changes(
     months: Sequence[int], known: Sequence[float], seed: int = 0, each: int = 40, noise: float = 1.0
-) -> list[Item]:
+) -> list[ChangeEvidence]:
     """Return ``each`` changes a month: a share ``known`` favours the new side, the others the old side."""
     generator = np.random.default_rng(seed)
     items = []
@@ -23,7 +23,7 @@ def changes(
             side = 1.5 if generator.random() < share else -1.5
             relation = int(generator.integers(6))
             evidence = side + noise * float(generator.standard_t(3)) + 0.3 * relation - 0.75
-            items.append(Item(JANUARY + month, f"P{relation}", f"Q{month}-{i // 2}", evidence))
+            items.append(ChangeEvidence(JANUARY + month, f"P{relation}", f"Q{month}-{i // 2}", evidence))
     return items
 
 
@@ -54,7 +54,7 @@ CANNOT_TELL = {
     "the same share in all months": changes(range(12), [0.5] * 12),
     "two months": changes(range(2), [0.7, 0.3]),
     "a share that falls all the time": changes(range(12), np.linspace(0.6, 0.4, 12).tolist(), each=20),
-    "evidence is not a number": [Item(JANUARY, "P1", f"Q{i}", float("nan")) for i in range(99)],
+    "evidence is not a number": [ChangeEvidence(JANUARY, "P1", f"Q{i}", float("nan")) for i in range(99)],
 }
 
 
@@ -74,13 +74,13 @@ def test_a_model_that_knows_everything_or_nothing() -> None:
     assert nothing.high is not None and JANUARY - 1 <= nothing.high < JANUARY + 11
 
 
-def answers(known: int, months: int = 12, each: int = 20, abstains: float = 0.5) -> list[Item]:
+def answers(known: int, months: int = 12, each: int = 20, abstains: float = 0.5) -> list[ChangeEvidence]:
     """Return answers of a model behind an interface: new up to a month, old after it, or neither of them."""
     generator = np.random.default_rng(0)
     items = []
     for month, number in np.ndindex(months, each):
         side = 0.0 if generator.random() < abstains else 1.0 if month <= known else -1.0
-        items.append(Item(JANUARY + month, f"P{number % 4}", f"Q{month}-{number}", side))
+        items.append(ChangeEvidence(JANUARY + month, f"P{number % 4}", f"Q{month}-{number}", side))
     return items
 
 
@@ -151,8 +151,8 @@ def test_length_is_no_knowledge() -> None:
 
 def test_the_curve_has_the_share_of_preferred_new_sides() -> None:
     items = [
-        *(Item(JANUARY, "P1", f"Q{i}", evidence) for i, evidence in enumerate((2.0, 0.1, 3.0, -1.0))),
-        Item(JANUARY + 2, "P1", "Q9", 0.0),  # a tie is not known
+        *(ChangeEvidence(JANUARY, "P1", f"Q{i}", evidence) for i, evidence in enumerate((2.0, 0.1, 3.0, -1.0))),
+        ChangeEvidence(JANUARY + 2, "P1", "Q9", 0.0),  # a tie is not known
     ]
     first, last = curve(items)
     assert (first.month, first.known, first.items) == (JANUARY, 0.75, 4)

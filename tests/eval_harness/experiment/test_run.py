@@ -21,7 +21,7 @@ import pytest
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.eval_harness.experiment import cells as cells_module
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment
-from temporalwiki.eval_harness.experiment.job_runners import Job, JobRunner, find_job_runner
+from temporalwiki.eval_harness.experiment.job_runners import CellJob, JobRunner, find_job_runner
 from temporalwiki.eval_harness.experiment.run import CellOutcome
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 
@@ -286,10 +286,10 @@ def test_a_scheduler_that_refuses_is_a_failure_and_one_that_is_silent_is_asked_a
     assert local is not None
     silent = iter([True, True])
 
-    def start(name: str, cells: Any) -> Job:
+    def start(name: str, cells: Any) -> CellJob:
         if name == "initial":
             job = local.start(name, cells)
-            return Job(job.log, lambda: bool(1 / 0) if next(silent, False) else job.ended())
+            return CellJob(job.log, lambda: bool(1 / 0) if next(silent, False) else job.ended())
         raise OSError("sbatch: error: Batch job submission failed")
 
     progress = run_experiment(experiment, JobRunner(start, remote=False), 2)

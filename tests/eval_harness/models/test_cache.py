@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.models import cache as module
 from temporalwiki.eval_harness.models.cache import ScoreCache
-from temporalwiki.eval_harness.scoring import Scores, Text
+from temporalwiki.eval_harness.scoring import Text, TokenScores
 
 POLICY = {"scoring": 1, "starts_with": "<s>", "precision": "fp32"}
 TEXTS = st.text(st.characters(codec=None), max_size=30)  # with NUL and lone surrogates
@@ -29,13 +29,13 @@ def store(tmp_path: Path) -> ScoreCache:
     return ScoreCache(tmp_path / "scores", "abc", POLICY)
 
 
-def scores(*nll: float) -> Scores:
+def scores(*nll: float) -> TokenScores:
     """Return one score per token of three characters."""
     places = np.array([[3 * i, 3 * i + 3] for i in range(len(nll))], dtype=np.int64).reshape(-1, 2)
-    return Scores(np.array(nll, dtype=np.float32).astype(np.float64), places)
+    return TokenScores(np.array(nll, dtype=np.float32).astype(np.float64), places)
 
 
-def same(found: Scores, expected: Scores) -> bool:
+def same(found: TokenScores, expected: TokenScores) -> bool:
     return found.nll.tobytes() == expected.nll.tobytes() and found.offsets.tolist() == expected.offsets.tolist()
 
 

@@ -23,7 +23,7 @@ from temporalwiki.eval_harness.models.model import LIKELIHOODS, WEIGHTS, Model
 from temporalwiki.eval_harness.result_manifest import ResultManifest
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
-from temporalwiki.eval_harness.scoring import Scores, Text
+from temporalwiki.eval_harness.scoring import Text, TokenScores
 from temporalwiki.eval_harness.tasks.lama import Lama
 
 import tiny_models
@@ -48,10 +48,10 @@ class Canned(Model):
         self.prompts += prompts
         return [self.said.get(prompt, "") for prompt in prompts]
 
-    def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
+    def score(self, texts: Sequence[Text], what: str) -> list[TokenScores | None]:
         self.texts += texts
         found = [self.nll.get(text.target.strip(), [100.0]) for text in texts]
-        return [None if nll is None else Scores(np.array(nll), np.zeros((len(nll), 2), int)) for nll in found]
+        return [None if nll is None else TokenScores(np.array(nll), np.zeros((len(nll), 2), int)) for nll in found]
 
 
 def run(model: Canned, rows: list[dict[str, Any]], **options: Any) -> Outcome:
@@ -533,10 +533,10 @@ class Lookup(Canned):
     right: frozenset[str] = frozenset()
     limit = 10**6  # a longer text is longer than the context
 
-    def score(self, texts: Sequence[Text], what: str) -> list[Scores | None]:
+    def score(self, texts: Sequence[Text], what: str) -> list[TokenScores | None]:
         """Give each text two tokens: the first 40 characters, and the rest, which has the answer."""
         self.texts += texts
-        found: list[Scores | None] = []
+        found: list[TokenScores | None] = []
         for text in texts:
             whole = text.context + text.target
             ends = [len(text.context), min(40, len(whole)), len(whole)]
@@ -544,7 +544,7 @@ class Lookup(Canned):
             nll = np.array([3.0, 0.5 if known else 4.0])
             if text.context:  # an encoder-decoder model scores the object alone
                 ends, nll = [len(text.context), len(whole)], nll[1:]
-            found.append(Scores(nll, np.array(list(pairwise(ends)))))
+            found.append(TokenScores(nll, np.array(list(pairwise(ends)))))
         return found
 
 
