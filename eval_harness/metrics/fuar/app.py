@@ -1,67 +1,68 @@
-"""The Space's app: FUAR of a table of scores."""
+"""The app of a metric's Space: it computes the metric of JSON. All metrics have this file, by a link."""
 
 import html
+import json
+import math
+from pathlib import Path
 from typing import Any
 
+import evaluate
 import gradio as gr
-from definition import TASKS, fuar
+from huggingface_hub.utils import HFValidationError, validate_repo_id
 
-COLUMNS = ["earlier corpus", *(f"{task}, {when}" for task in TASKS for when in ("before", "after"))]
-EXAMPLES = {
-    "one earlier corpus": [["pretraining", 24, 18, 2, 10, 2, 6]],
-    "two earlier corpora": [["pretraining", 20, 6, 1, 13, 1, 6], ["first month", 18, 16, 3, 13, 1, 6]],
-    "tasks that are not defined": [["pretraining", 24, 18, None, None, 2, 6], ["first month", *[None] * 6]],
-    "no gain": [["pretraining", 24, 18, 2, 2, 2, 1]],
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "fuar": {
+        "predictions": [{"invariant": 18, "updated": 10, "new": 6}],
+        "references": [{"invariant": 24, "updated": 2, "new": 2}],
+    },
+    "knowledge_match": {
+        "predictions": ["The Beatles!", "in Paris", ["Rome", "Milan", "Turin"]],
+        "references": ["Beatles", ["Paris", "Lutetia"], "Turin"],
+    },
+    "knowledge_perplexity": {
+        "predictions": ["Algeria shares border with Mauritania", "Algeria shares border with Iceland"],
+        "model": "openai-community/gpt2",
+    },
 }
-TEXT = """\
-FUAR is the number of points that a language model loses on old knowledge for each point that it gains by training on a
-new corpus; lower is better (Jang et al., ICLR 2022, equation 1). Each row is an earlier corpus. **before** (the
-`references`) is a score of the model right after that corpus, **after** (the `predictions`) a score of the newest
-model. The tasks are the **invariant** knowledge of the earlier corpus, and the **updated** and **new** knowledge of
-the newest corpus. Higher scores are better. An empty cell is a task that is not defined; it must be empty for both
-models.
-"""
+HERE = Path(__file__).parent
+NAME = next(name for name in EXAMPLES if (HERE / f"{name}.py").is_file())
+# in memory, because `evaluate` leaves a file behind for every failed request
+METRIC = evaluate.load(str(HERE / f"{NAME}.py"), keep_in_memory=True)
+MOST = 1000  # predictions
 
 
-def score(table: list[list[Any]]) -> tuple[str, float, float, float]:
-    """Return FUAR, or "no gain", and the three sums; cells are numbers, text or empty, in the order of COLUMNS."""
-    cells = [[_cell(value) for value in row[1:7]] for row in table]
+def score(given: str) -> dict[str, Any]:
+    """Return the metric of JSON, the arguments of ``compute``. Raises gr.Error for wrong input."""
     try:
-        result = fuar(
-            predictions=[dict(zip(TASKS, row[1::2], strict=False)) for row in cells],
-            references=[dict(zip(TASKS, row[0::2], strict=False)) for row in cells],
-        )
-    except ValueError as error:
-        advice = "Predictions are the columns 'after', references 'before'; [0] is the first row."
-        raise gr.Error(f"{html.escape(str(error), quote=False)}. {advice}", print_exception=False) from None
-    ratio = "no gain" if result["no_gain"] else f"{result['fuar']:.4g}"
-    return ratio, result["forgotten"], result["updated"], result["acquired"]
+        inputs = json.loads(given)
+        if not isinstance(inputs, dict) or not {"predictions"} <= inputs.keys() <= {*EXAMPLES[NAME], "objects"}:
+            raise ValueError(f"write an object with {' and '.join(EXAMPLES[NAME])}")
+        if len(inputs["predictions"]) > MOST:
+            raise ValueError(f"more than {MOST} predictions are too many for this page; use the metric in Python")
+        if "model" in inputs and not _on_the_hub(inputs["model"]):
+            raise ValueError(f"{inputs['model']}: this is not the id of a model on the Hub; use the metric in Python")
+        found: dict[str, Any] = METRIC.compute(**inputs)
+    except (ValueError, TypeError) as error:
+        raise gr.Error(html.escape(str(error), quote=False), print_exception=False) from None
+    written = json.dumps({name: "inf" if value == math.inf else value for name, value in found.items()})
+    return dict(json.loads(written))  # whose keys are text
 
 
-def _cell(value: Any) -> Any:
-    if value is None or not str(value).strip():
-        return None
+def _on_the_hub(model: Any) -> bool:
+    """Return whether a name is a Hub id: strangers must not open folders, files or packages of this machine."""
     try:
-        return float(value)
-    except ValueError:
-        return value
+        validate_repo_id(model)
+    except HFValidationError:
+        return False
+    return isinstance(model, str) and not Path(model).exists()
 
 
 demo = gr.Interface(
     score,
-    gr.Dataframe(
-        EXAMPLES["one earlier corpus"],
-        headers=COLUMNS,
-        datatype=["str", *["number"] * 6],
-        type="array",
-        label="scores",
-        interactive=True,
-    ),
-    [gr.Textbox(label="FUAR"), *(gr.Number(label=name) for name in ("forgotten", "updated", "acquired"))],
-    examples=[[table] for table in EXAMPLES.values()],
-    example_labels=list(EXAMPLES),
-    title="FUAR: forgotten / (updated + acquired)",
-    description=TEXT,
+    gr.Textbox(json.dumps(EXAMPLES[NAME], indent=2), label="JSON: the arguments of compute", lines=12),
+    gr.JSON(label=NAME),
+    title=NAME,
+    description="The README of this Space explains inputs and outputs.",
     api_name="score",
     flagging_mode="never",
     analytics_enabled=False,

@@ -207,76 +207,60 @@ def test_the_folder_alone_is_enough(tmp_path: Path) -> None:
     assert [json.loads(line) for line in done.stdout.splitlines()] == [CALLS[name][1] for name in ALONE]
 
 
-# Tables as the browser sends them, and the app's results or a part of its error.
-FUAR_TABLES: list[tuple[list[list[Any]], Any]] = [
-    ([["pretraining", 24, 18, 2, 10, 2, 6]], ("0.5", 6, 8, 4)),
-    ([["pretraining", 24, "18", "", None, 2, 6], ["", "", " ", None, "", "", ""]], ("1.5", 6, 0, 4)),
-    ([["pretraining", 24, 18, 2, 2, 2, 1]], ("no gain", 6, 0, 0)),
+# JSON as the browser sends it, and the app's result or a part of its error
+FUAR_INPUTS: list[tuple[Any, Any]] = [
+    (CALLS["fuar"][0], CALLS["fuar"][1]),
     (
-        [["pretraining", 24, "<b>", 2, 10, 2, 6]],
+        {"predictions": [row(18, 2, 1)], "references": [row(24, 2, 2)]},
+        {"fuar": "inf", "no_gain": True, "forgotten": 6, "updated": 0, "acquired": 0},
+    ),
+    (
+        {"predictions": [row("<b>", 2, 1)], "references": [row(24, 2, 2)]},
         "predictions[0]: invariant is '&lt;b&gt;'; it must be a finite number",
     ),
-    ([["pretraining", 24, "", 2, 10, 2, 6]], "invariant is defined in only one of predictions[0] and references[0]"),
-    ([[]], "predictions[0]: the keys must be invariant, updated, new"),
-    ([], "no row has an invariant task"),
+    ({"predictions": [], "references": []}, "no row has an invariant task"),
+    ({"predictions": [row(1, 2, 3)]}, "references: expected a list"),
+    ({"predictions": 3}, "object of type 'int' has no len()"),
+    ({"predictions": [row(1, 2, 3)] * 1001, "references": []}, "more than 1000 predictions are too many"),
+    ([], "write an object with predictions and references"),
+    ({"predictions": [], "model": "ORG/x"}, "write an object with predictions and references"),
 ]
-MATCH_TABLES: list[tuple[list[list[Any]], Any]] = [
-    (
-        [["The x | y", "X"], ["u v | w | q | r | s", "t | S"], ["", ""], [None, None]],
-        (
-            [["exact match", 50], ["F1", 50], ["P@1", 50], ["P@5", 100]],
-            [["x", 1, 1], ["u v", 0, 0]],
-        ),
-    ),
-    (
-        [["in Paris", "Paris"], ["", "Oslo"]],
-        (
-            [["exact match", 0], ["F1", 33.33], ["P@1", 0]],
-            [["in paris", 0, 0.6667], ["", 0, 0]],
-        ),
-    ),
-    ([[]], "no predictions: there is nothing to score"),
+MATCH_INPUTS = [
+    (CALLS["knowledge_match"][0], CALLS["knowledge_match"][1]),
+    ({"predictions": [""], "references": [1]}, "references[0]: expected a string or a list of strings, not int"),
 ]
 
 
 def load_app(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """Return the module app.py, loaded in its folder as the Space does."""
     monkeypatch.setenv("GRADIO_ANALYTICS_ENABLED", "False")
-    monkeypatch.syspath_prepend(METRICS / name)
-    monkeypatch.delitem(sys.modules, "definition", raising=False)
     spec = importlib.util.spec_from_file_location(f"{name}_app", METRICS / name / "app.py")
     assert spec and spec.loader
     app = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(app)
-    monkeypatch.delitem(sys.modules, "definition", raising=False)
+    assert name == app.NAME
     return app
 
 
-@pytest.mark.parametrize(("name", "tables"), [("fuar", FUAR_TABLES), ("knowledge_match", MATCH_TABLES)])
-def test_the_app_scores_a_table_and_says_what_is_wrong_with_it(
-    name: str, tables: list[tuple[list[list[Any]], Any]], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("name", "inputs"), [("fuar", FUAR_INPUTS), ("knowledge_match", MATCH_INPUTS)])
+def test_the_app_scores_json_and_says_what_is_wrong_with_it(
+    name: str, inputs: list[tuple[Any, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("gradio")
     from gradio_client.exceptions import AppError
 
     app = load_app(name, monkeypatch)
     with page(app) as ask:
-
-        def score(table: list[list[Any]]) -> tuple[Any, ...]:
-            return ask({"headers": app.COLUMNS, "data": table})
-
-        for table, expected in tables:
+        for given, expected in [*inputs, ("{", "Expecting property name enclosed in double quotes")]:
+            text = given if isinstance(given, str) else json.dumps(given)
             if isinstance(expected, str):
                 with pytest.raises(AppError, match=re.escape(expected)):
-                    score(table)
+                    ask(text)
             else:
-                assert score(table) == expected
-        assert all(len(score(table)) == len(app.demo.output_components) for table in app.EXAMPLES.values())
+                assert ask(text) == expected
 
 
-def test_the_app_scores_probes_with_models_of_the_hub_alone(
-    gpt2: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_app_scores_probes_with_models_of_the_hub_alone(gpt2: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("gradio")
     from gradio_client.exceptions import AppError
 
@@ -291,47 +275,32 @@ def test_the_app_scores_probes_with_models_of_the_hub_alone(
     monkeypatch.setattr(app.METRIC, "compute", watched)
     monkeypatch.chdir(gpt2.parent)  # a folder with the name of a model
     wanted = "this is not the id of a model on the Hub"
-    refused = dict.fromkeys(("gpt2", "./gpt2", str(gpt2), "/etc", "..", "~", "package:torch", "a/b/c"), wanted)
+    refused: dict[Any, str] = dict.fromkeys(("gpt2", "./gpt2", str(gpt2), "/etc", "..", "~", "a/b/c", 3, None), wanted)
     refused |= {
-        " ": "Name a model",
+        "package:torch": wanted,
         "<b>": "&lt;b&gt;: this is not the id",
         "acme/none": "acme/none: cannot load a model",
         "none.gguf": "none.gguf: no such file",
         "google-t5/t5-small": "an encoder-decoder model needs objects",
     }
-    name = "openai-community/gpt2"
+    lines = ["Anna was born in Norland", "<b>Norland</b> is 大"]
     with page(app) as ask:
         for model, message in refused.items():
             with pytest.raises(AppError, match=re.escape(message)):
-                ask(model, "Anna was born in Norland")
-        for probes, message in (
-            (" \n", "at least one line"),
-            ("x\n" * 1001, "1001 lines are too many"),
-            ("x" * 999, "'xx"),
-        ):
-            with pytest.raises(AppError, match=message):
-                ask(name, probes)
-        *sums, rows = ask(f" {name} ", "Anna was born in Norland\n\n  <b>Norland</b> is 大\n")
-    assert set(read) == {"acme/none", "none.gguf", "google-t5/t5-small", name}
-    lines = ["Anna was born in Norland", "<b>Norland</b> is 大"]
-    result = compute(predictions=lines, model=str(gpt2))
-    assert sums == [result[key] for key in ("perplexity", "perplexity_instance_mean", "bits_per_byte", "n_tokens")]
-    assert rows == [[line, round(value, 2)] for line, value in zip(lines, result["perplexities"], strict=True)]
+                ask(json.dumps({"predictions": lines, "model": model}))
+        found = ask(json.dumps({"predictions": lines, "model": "openai-community/gpt2"}))
+    assert set(read) == {"acme/none", "none.gguf", "google-t5/t5-small", "openai-community/gpt2"}
+    assert found == compute(predictions=lines, model=str(gpt2))
 
 
 @contextmanager
-def page(app: ModuleType) -> Iterator[Callable[..., tuple[Any, ...]]]:
-    """Run the app, and yield a function that calls it; tables are returned as their cells."""
+def page(app: ModuleType) -> Iterator[Callable[[str], Any]]:
+    """Run the app, and yield a function that calls it."""
     from gradio_client import Client
 
     _, url, _ = app.demo.launch(prevent_thread_lock=True, quiet=True, server_name="127.0.0.1")
     try:
         client = Client(url, verbose=False, analytics_enabled=False)
-
-        def ask(*inputs: Any) -> tuple[Any, ...]:
-            results = client.predict(*inputs, api_name="/score")
-            return tuple(result["data"] if isinstance(result, dict) else result for result in results)
-
-        yield ask
+        yield lambda given: client.predict(given, api_name="/score")
     finally:
         app.demo.close(verbose=False)
