@@ -77,9 +77,8 @@ def matrix(results: Sequence[Result], task: str, score: str) -> Matrix:
     asked: dict[int, Result] = {}
     for result, test, month in zip(found, tested, trained, strict=True):
         model, column = result.manifest.model, place[test]
-        row = MatrixRow(
-            model.marked(model.name), model.revision, model.method, month and columns.get(place[month], month)
-        )
+        last = month and columns.get(place[month], month)
+        row = MatrixRow(model.marked(model.name), model.revision, model.method, last)
         other = cells.setdefault(row, {}).setdefault(column, result)
         if other is not result:
             raise InputError(f"{other.path}, {result.path}: both are of {row.model} and {test}; remove one")

@@ -64,9 +64,7 @@ def report(
     return replace(found, panel={reference.name: last for reference, last in panel})
 
 
-def judged(
-    name: str, data: str, changes: Sequence[Change], items: Sequence[ChangeEvidence], topics: Topics = "none"
-) -> Report:
+def judged(name: str, data: str, changes: Sequence[Change], items: Sequence[ChangeEvidence], topics: Topics) -> Report:
     """Return the report of a model from its items."""
     by_topic: dict[str, list[ChangeEvidence]] = {}
     if topics != "none":

@@ -1,7 +1,4 @@
-"""Models that a provider of inspect-ai serves: their names, client, costs, errors and cache.
-
-They reply to questions; ``completions`` has those that also give likelihoods.
-"""
+"""Models that a provider of inspect-ai serves: their names, client, costs, errors and cache."""
 
 from __future__ import annotations
 
