@@ -19,6 +19,7 @@ import msgspec
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
+from temporalwiki.base.json_files import read_yaml
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.terminal import say
 from temporalwiki.builders.archive_members import Member, members, printable, read_csv
@@ -50,85 +51,31 @@ class WikiFile(NamedTuple):
     kind: str  # kind of the config, such as "probes"
     split: str
     columns: tuple[str, ...]
-    rows: int | None  # rows of the released file (Table 2); None if the paper does not say
+    rows: int | None  # rows of the released file; None if the paper does not say
 
 
+class Source(NamedTuple):
+    """A released file of CKL, as the source of a config; released_files.yaml explains the fields."""
+
+    file: str
+    kind: str
+    columns: list[str]
+    about: str
+    optional: Sequence[str] = ()
+    answers: str | None = None
+
+
+_FILES = read_yaml(Path(__file__).with_name("released_files.yaml"))
 WIKI_FILES = {
     name: WikiFile(Interval("enwiki", f"2021{prev}", f"2021{recent}"), kind, split, columns, rows)
-    for prev, recent, unchanged, changed in (
-        ("0801", "0901", 6935, 1776),
-        ("0901", "1001", 7340, 1982),
-        ("1001", "1101", 7313, 1358),
-        ("1101", "1201", 7293, 1951),
-    )
+    for prev, recent, unchanged, changed in _FILES["wiki"]
     for name, kind, split, columns, rows in (
         (f"{prev}-{recent}_unchanged.csv", "probes", "unchanged", FACT, unchanged),
         (f"{prev}-{recent}_changed.csv", "probes", "changed", FACT, changed),
         (f"wikipedia_{prev[:2]}{recent[:2]}_gpt2.csv", "diffset", "train", TEXT, None),
     )
 }
-
-
-class Source(NamedTuple):
-    """A released file of CKL, as the source of a config."""
-
-    file: str
-    kind: str  # of the config's columns, as in ckl.schemas
-    columns: tuple[str, ...]  # of clozes: id, cloze, and answer last
-    about: str
-    optional: tuple[str, ...] = ()
-    answers: str | None = None  # the file with all accepted answers by id
-
-
-_EASY = ("easy", ("unique_id", "statement", "question", "answer"))
-_EASY_ANSWERS = "recentlama_val_answers.json"
-_ANNOTATED = "decided by annotators"
-CKL_FILES = {
-    "invariantlama": Source(
-        "invariantLAMA.csv", "invariant", ("id", "input", "output"), "a cloze about a fact that does not change"
-    ),
-    "updatedlama": Source(
-        "updatedLAMA.csv", "annotated", ("unique_id", "statement", "new_answer"),
-        f"a cloze about a fact that changed, {_ANNOTATED}", ("question", "old_answer"), "updatedlama_val_answers.json",
-    ),
-    "newlama": Source(
-        "newLAMA.csv", "annotated", ("unique_id", "statement", "answer"),
-        f"a cloze about a new fact, {_ANNOTATED}", ("question",), "recentlama_h_val_answers.json",
-    ),
-    **{
-        f"newlama-easy{part}": Source(
-            f"newLAMA_easy{file}.csv", *_EASY, "a cloze about a new fact, made by machines", (), _EASY_ANSWERS
-        )
-        for part, file in (
-            ("", ""), ("-small", "_small"), ("-small-p1", "_small_split1"), ("-small-p2", "_small_split2")
-        )
-    },
-    "newquestions-easy": Source(
-        "newLAMA_easy.csv", *_EASY, "a question about a new fact, made by machines", (), _EASY_ANSWERS
-    ),
-    # what GPT-2 is light-tuned on before it is scored
-    "lighttuning-invariantlama": Source(
-        "trex_5000.csv", "invariant", ("id", "input", "output"), "a cloze for light-tuning before InvariantLAMA"
-    ),
-    "lighttuning-newquestions-easy": Source(
-        "newLAMA_easy_5000.csv", *_EASY, "a question for light-tuning before NewQuestions-Easy", (), _EASY_ANSWERS
-    ),
-    **{
-        f"recentnews{part}": Source(
-            f"recent_news_{file}.csv", "news", ("original",), "a piece of a news article, as the authors cut it",
-            ("input", "output"),
-        )
-        for part, file in {"": "full", "-small": "small", "-small-p1": "small1", "-small-p2": "small2"}.items()
-    },
-    # what Mix-Review mixes in: T5's second pretraining corpus
-    **{
-        f"wikipedia{part}": Source(
-            f"wikipedia_pretrain_{file}.csv", "news", ("input", "output"),
-            "a piece of a Wikipedia article, as the authors cut it", ("original",),
-        )
-        for part, file in {"": "full", "-small": "small"}.items()
-    },
-}  # fmt: skip
+CKL_FILES = {name: Source(**source) for name, source in _FILES["ckl"].items()}
 
 
 def import_archives(paths: Sequence[Path], out: Path | None = None, card: Card | None = None) -> Iterator[str]:
@@ -157,7 +104,7 @@ def import_archives(paths: Sequence[Path], out: Path | None = None, card: Card |
 
 def recognise(paths: Sequence[Path]) -> tuple[dict[str, Member], list[Member]]:
     """Return the released files at ``paths`` by name, and all other files. Raises InputError for a wrong header."""
-    columns = {name: file.columns for name, file in WIKI_FILES.items()}
+    columns: dict[str, Sequence[str]] = {name: file.columns for name, file in WIKI_FILES.items()}
     columns |= {source.file: source.columns for source in CKL_FILES.values()}
     known = {name.lower(): name for name in (*columns, *(one.answers for one in CKL_FILES.values() if one.answers))}
     found: dict[str, Member] = {}
@@ -210,8 +157,10 @@ def _import_interval(found: dict[str, Member], interval: Interval, out: Path, ca
                     continue
                 config, short = names(file.kind, interval)
                 counted, warnings, inside = RowCounts(), list[str](), found[name].inside
-                read = read_facts if file.kind == "probes" else _read_texts
-                rows = read(found[name], file.split, counted, warnings)
+                if file.kind == "probes":
+                    rows = read_facts(found[name], file.split, counted, warnings)
+                else:  # texts without their pages
+                    rows = _rows_of(found[name], Source(name, "diffset", [*TEXT], ""), TEXT, counted, warnings)
                 written = asdict(write_split(staged, config, file.split, rows))
                 if file.rows not in (None, counted.read):
                     cut = f"{counted.read:,} rows, the released file has {file.rows:,}: was it cut off?"
@@ -287,13 +236,8 @@ def _rows_of(
 def read_facts(member: Member, split: str, counts: RowCounts, warnings: list[str]) -> Iterator[dict[str, Any]]:
     """Yield the rows of probes, each fact once. Changed facts have no ``kind``: the files do not say why."""
     kind = "unchanged" if split == "unchanged" else None
-    for cells in _rows_of(member, Source(member.name, "probes", FACT, ""), FACT, counts, warnings):
+    for cells in _rows_of(member, Source(member.name, "probes", [*FACT], ""), FACT, counts, warnings):
         yield {**cells, "kind": kind, "previous_objects": []}
-
-
-def _read_texts(member: Member, split: str, counts: RowCounts, warnings: list[str]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a diffset: texts without their pages."""
-    yield from _rows_of(member, Source(member.name, "diffset", TEXT, ""), TEXT, counts, warnings)
 
 
 def _import_ckl(found: dict[str, Member], name: str, out: Path, card: Card | None) -> str:

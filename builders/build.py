@@ -112,17 +112,21 @@ class _Build:
     def interval(self) -> Interval:
         return self.sources.interval
 
+    @property
+    def dates(self) -> dict[str, tuple[str, str]]:
+        """The dates of both snapshots and of both Wikidata dumps."""
+        sources = self.sources
+        wikidata = sources.wikidata_prev.date, sources.wikidata_recent.date
+        return {"wiki": (self.interval.prev, self.interval.recent), "wikidata": wikidata}
+
     def _warn_of_old_facts(self) -> None:
         """Warn if the Wikidata dumps are of another time than the text."""
-        later = self.sources.wikidata_recent.date
-        if later > self.interval.recent:
-            self._warn(f"Wikidata is of {later}, after the text of {self.interval.recent}: facts may be ahead of it")
-        for text, items in (
-            (self.interval.prev, self.sources.wikidata_prev.date),
-            (self.interval.recent, self.sources.wikidata_recent.date),
-        ):
-            if (days := (date.fromisoformat(text) - date.fromisoformat(items)).days) > OLDEST_WIKIDATA:
+        for text, items in zip(self.dates["wiki"], self.dates["wikidata"], strict=True):
+            days = (date.fromisoformat(text) - date.fromisoformat(items)).days
+            if days > OLDEST_WIKIDATA:
                 self._warn(f"Wikidata is of {items}, {days} days before the text of {text}: facts may be out of date")
+        if days < 0:
+            self._warn(f"Wikidata is of {items}, after the text of {text}: facts may be ahead of it")
 
     # Stage 1: checksums of the dumps
 
@@ -134,10 +138,8 @@ class _Build:
         tasks = checksums.plan(self.sources.files)
         clock, found = _Clock(), checksums.compute(tasks, self.work / "checksums", self.machine)
         runs = [found[task]["run"] for task in tasks]
-        sizes = [
-            task.size for task, run in zip(tasks, runs, strict=True) if "began" in run
-        ]  # not files that ``fetch`` hashed
-        self.costs["checksums"] = clock.cost(runs, sizes)
+        read = [task.size for task, run in zip(tasks, runs, strict=True) if "began" in run]  # not by ``fetch``
+        self.costs["checksums"] = clock.cost(runs, read)
         sums: dict[Path, str] = {}
         for file, task in zip(self.sources.files, tasks, strict=True):
             sums[file], self.hashed[str(file)] = found[task]["sha1"], task
@@ -155,15 +157,14 @@ class _Build:
     # Stage 2: the pages, items and facts of each dump
 
     def _extract(self) -> None:
-        sources, wiki = self.sources, self.interval.wiki
+        sources = self.sources
         self._extract_wikipedia("wiki-extract prev", sources.prev)
         self._extract_wikipedia("wiki-extract recent", sources.recent)
-        self._check_dates(wiki, "wiki-extract", (self.interval.prev, self.interval.recent), fit=True)
+        self._check_dates("wiki")
         self._extract_wikidata("wikidata-extract prev", sources.wikidata_prev)
         previous = self.extracts["wikidata-extract prev"]
         self._extract_wikidata("wikidata-extract recent", sources.wikidata_recent, previous)
-        dates = sources.wikidata_prev.date, sources.wikidata_recent.date
-        self._check_dates("wikidata", "wikidata-extract", dates, fit=False)
+        self._check_dates("wikidata")
         if not any(self._extracted(f"wikidata-extract {side}", "entities")["properties"] for side in _SIDES):
             self._warn(
                 "no properties in the Wikidata dumps: relations get their names and cue words from a built-in table "
@@ -177,27 +178,30 @@ class _Build:
         folder = self.extracts[name] = self.folders.articles(dump)
         tasks = wiki_extract.plan(dump, self.interval.wiki, self.options.allow_truncated)
         self._read_dump(name, wiki_extract.run, tasks, folder)
-        self._warn_of(name, wiki_extract.check(dump, self.reports[name], self.options.allow_truncated))
+        if problem := wiki_extract.check(dump, self.reports[name], self.options.allow_truncated):
+            self._warn(f"{name}: {problem}")
 
-    def _check_dates(self, wiki: str, stage: str, dates: tuple[str, str], fit: bool) -> None:
-        """Raise InputError if the newest revisions are in another order than the dumps, or do not ``fit`` the dates.
+    def _check_dates(self, what: str) -> None:
+        """Raise InputError if the newest revisions are in another order than the dumps, or do not fit a wiki's dates.
 
         Not all dumps have the times of revisions.
         """
         if self.accept_dates:
             return
-        newest = [max(filter(None, (of["newest"] for of in self.reports[f"{stage} {s}"])), default="") for s in _SIDES]
-        for day, found in zip(dates, newest, strict=True):
-            days = (date.fromisoformat(day) - date.fromisoformat(found[:10])).days if found and fit else 0
-            if abs(days) > OLDEST_TEXT:
+        name = self.interval.wiki if what == "wiki" else what
+        reports = [self.reports[f"{what}-extract {side}"] for side in _SIDES]
+        newest = [max(filter(None, (report["newest"] for report in each)), default="") for each in reports]
+        for day, found in zip(self.dates[what], newest, strict=True):
+            days = (date.fromisoformat(day) - date.fromisoformat(found[:10])).days if found else 0
+            if what == "wiki" and abs(days) > OLDEST_TEXT:
                 raise InputError(
-                    f"{wiki} of {day}: its newest revision is of {found}, {abs(days)} days "
+                    f"{name} of {day}: its newest revision is of {found}, {abs(days)} days "
                     f"{'before' if days > 0 else 'after'}: is this another dump? If not, use --accept-dates"
                 )
         if all(newest) and newest[1] < newest[0]:
             raise InputError(
-                f"{wiki} of {dates[1]}: its newest revision is of {newest[1]}, but {dates[0]} has {newest[0]}: are "
-                "the dumps swapped? If not, use --accept-dates"
+                f"{name} of {self.dates[what][1]}: its newest revision is of {newest[1]}, but {self.dates[what][0]} "
+                f"has {newest[0]}: are the dumps swapped? If not, use --accept-dates"
             )
 
     def _extract_wikidata(self, name: str, dump: Dump, previous: Path | None = None) -> None:
@@ -210,7 +214,8 @@ class _Build:
         finished, indexed = unchanged_items.finished(folder), self._indexed(previous)
         base = indexed if finished is None else finished.base
         self._read_dump(name, wikidata_extract.run, [replace(task, base=base) for task in tasks], folder)
-        self._warn_of(name, wikidata_extract.check(dump.files[0], self.reports[name], self.options.allow_truncated))
+        if problem := wikidata_extract.check(dump.files[0], self.reports[name], self.options.allow_truncated):
+            self._warn(f"{name}: {problem}")
         if base is not None:
             items = total(self.reports[name], "unchanged")["items"]
             self._stage(_copy(name), unchanged_items.run, unchanged_items.plan(items, base), folder / COPIED)
@@ -307,9 +312,11 @@ class _Build:
             for split, written in config["splits"].items():
                 if written["num_examples"] == 0:
                     self._warn(f"{name}: no rows in the split {split}; only temporalwiki.load_dataset lists it")
-        if few := _left_by_caps(finished):
+        sizes = {split: (len(kept), sum(finished.capped[split].values())) for split, kept in finished.kept.items()}
+        few = [f"{k:,} of {k + dropped:,} {split} facts" for split, (k, dropped) in sizes.items() if k * 4 < dropped]
+        if few:
             caps = ",".join(map(str, self.options.caps or ()))
-            self._warn(f"the caps of {caps} leave {few}; --caps none keeps all, or give larger shares")
+            self._warn(f"the caps of {caps} leave {', '.join(few)}; --caps none keeps all, or give larger shares")
         with self._timed("install"):
             dataset_folder.install(staged, self._manifest(finished, types), self.out, self.card)
         # write the manifest again with the time that installing took; it is complete without that
@@ -341,8 +348,7 @@ class _Build:
         alignment = total([*self.reports["wikidata-diff"], *self.reports["align"]], "alignment")
         for split, aligned in alignment.items():
             written = _sum(categorised["unchanged_sampled" if split == "unchanged" else split])
-            if written != aligned["candidates"]:
-                raise AssertionError(f"{written} {split} facts to align, {aligned['candidates']} accounted for")
+            assert written == aligned["candidates"], (split, written, aligned)
         return {
             split: {
                 "categorised": _sum(categorised[split]),
@@ -371,12 +377,9 @@ class _Build:
             "format": 1,
             "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
             "interval": {
-                "wiki": self.interval.wiki,
-                "language": self.interval.language,
-                "prev": self.interval.prev,
-                "recent": self.interval.recent,
-                "wikidata_prev": self.sources.wikidata_prev.date,
-                "wikidata_recent": self.sources.wikidata_recent.date,
+                **{key: getattr(self.interval, key) for key in ("wiki", "language", "prev", "recent")},
+                "wikidata_prev": self.dates["wikidata"][0],
+                "wikidata_recent": self.dates["wikidata"][1],
             },
             "inputs": self.folders.inputs(self.sources.files),
             "options": asdict(self.options) | {"unchanged_pages": UNCHANGED_PAGES},
@@ -415,10 +418,6 @@ class _Build:
         self.reports[name] = run_stage(name, run, tasks, folder, self.machine, of_tasks, plan)
         self.costs[name] = clock.cost([report["run"] for report in self.reports[name]], of_tasks)
 
-    def _warn_of(self, name: str, problem: str | None) -> None:
-        if problem is not None:
-            self._warn(f"{name}: {problem}")
-
     def _warn(self, text: str) -> None:
         self.warnings.append(text)
         say(f"warning: {text}")
@@ -430,16 +429,6 @@ def _run_checked(task: Any, folder: Path, *, run: Any, hashed: Mapping[str, chec
     file = task if isinstance(task, str) else task.file
     checksums.check_unchanged(Path(file), hashed[file])
     return report
-
-
-def _left_by_caps(finished: Finished) -> str:
-    """Return, in words, the splits that the caps cut to less than a fifth; or ""."""
-    few = []
-    for split, kept in finished.kept.items():
-        before = len(kept) + sum(finished.capped[split].values())
-        if len(kept) * 5 < before:
-            few.append(f"{len(kept):,} of {before:,} {split} facts")
-    return ", ".join(few)
 
 
 def _copy(name: str) -> str:

@@ -8,9 +8,8 @@ temporalwiki/
 
 from __future__ import annotations
 
-import shlex
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -108,48 +107,20 @@ def _refuse_others(found: Iterable[manifests.Manifest], owner: str, folder: Path
 def problems(folder: Path, manifest: manifests.Manifest) -> list[str]:
     """Return a line for each file of a manifest that is missing or has other bytes, and for a missing card."""
     found = [] if (folder / "README.md").is_file() else ["README.md: missing: no config can be loaded"]
-    return found + [f"{path}: {problem}" for path, problem in _damaged(folder, manifest)]
+    for file in manifest.files:
+        out = leads_out(folder / file.path, folder)
+        if problem := "is a link out of the folder" if out else file.problem(folder):
+            found.append(f"{file.path}: {problem}")
+    return found
 
 
 def warn_of_damage(folder: Path, made_now: str) -> None:
     """Print a line for each damaged file in the folder, but not for files of the manifest ``made_now``."""
     for manifest in manifests.read_manifests(folder):
         if manifest.name != made_now:
-            for path, problem in _damaged(folder, manifest):
-                again = shlex.join(["temporalwiki", *_command(manifest), "--out", str(folder)])
-                say(f"warning: {folder / path}: {problem}; `{again}` makes it again")
-
-
-def _damaged(folder: Path, manifest: manifests.Manifest) -> Iterator[tuple[str, str]]:
-    """Yield the path of each damaged file of a manifest, and what is wrong with it."""
-    for file in manifest.files:
-        if leads_out(folder / file.path, folder):
-            yield file.path, "is a link out of the folder"
-        elif problem := file.problem(folder):
-            yield file.path, problem
-
-
-def _command(manifest: manifests.Manifest) -> list[str]:
-    """Return the command that makes the data of a manifest again.
-
-    It names every option that decides the data: the defaults may have changed, and there may be newer dumps.
-    """
-    if manifest.imported:
-        return ["import", "PATHS"]
-    if not isinstance(manifest, manifests.BuiltManifest):
-        return ["ckl", manifest.name]
-    interval, options = manifest.interval, manifest.options
-    dates = [interval.wikidata_prev, interval.wikidata_recent]
-    whole = any(name.startswith("wikipedia-") for name in manifest.configs)
-    return [
-        *("build", interval.prev, interval.recent, "--wiki", interval.wiki),
-        *(["--wikidata", *dates] if all(dates) else []),
-        *(["--include", "wikipedia"] if whole else []),
-        *("--seed", str(options.seed), "--unchanged-fraction", str(options.unchanged_fraction)),
-        *("--compare", options.compare, "--caps", ",".join(map(str, options.caps)) if options.caps else "none"),
-        *(["--allow-truncated"] if options.allow_truncated else []),
-        *("--dumps", "DUMPS"),
-    ]
+            for problem in problems(folder, manifest):
+                if problem.startswith("data/"):
+                    say(f"warning: {folder}/{problem}; make {manifest.name} again")
 
 
 def strays(folder: Path, described: Iterable[manifests.Manifest]) -> list[str]:

@@ -17,7 +17,7 @@ import os
 import pickle
 import shutil
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -64,7 +64,7 @@ class _Cost(msgspec.Struct):
 
 
 class _Done(msgspec.Struct):
-    """What every report says: the cost of its task, and the checksums of the files that the task wrote."""
+    """What every report says: the cost of its task, and the checksums of the files that it wrote, by their paths."""
 
     run: _Cost
     files: dict[FileName, str]
@@ -120,7 +120,7 @@ def run_stage(
 
 def _prepare(name: str, folder: Path, key: str, tasks: int, machine: Machine) -> None:
     """Prepare a stage's folder: delete the files of another plan, and the markers of tasks that lost a file."""
-    planned = _planned(folder)
+    planned = _plan_of(folder).plan
     if (folder / SLURM_JOBS).exists() and machine.engine != "slurm":
         executors.load("slurm").cancel(folder)  # jobs of a killed command may still write here
     if planned != key:
@@ -152,21 +152,18 @@ def remove(folder: Path) -> None:
         shutil.rmtree(folder)
 
 
-def _planned(folder: Path) -> str | None:
-    """Return the plan of a stage's folder. Return None if the folder is new or its ``stage.json`` is damaged."""
+def _plan_of(folder: Path) -> _Plan:
+    """Return what a stage's folder is for; an empty plan if the folder is new or its ``stage.json`` is damaged."""
     try:
-        return read_json(folder / "stage.json", _Plan).plan
+        return read_json(folder / "stage.json", _Plan)
     except InputError:
-        return None
+        return _Plan("")
 
 
 def progress(folder: Path) -> tuple[int, int]:
     """Return how many tasks the stage of a folder has, and how many of them are done; (0, 0) if it has not begun."""
-    try:
-        tasks = read_json(folder / "stage.json", _Plan).tasks
-        return tasks, len(list((folder / "executor" / "completions").iterdir()))
-    except (InputError, OSError):
-        return 0, 0
+    completions = folder / "executor" / "completions"
+    return _plan_of(folder).tasks, len(list(completions.iterdir())) if completions.is_dir() else 0
 
 
 def _report(rank: int) -> str:
@@ -185,36 +182,24 @@ def _lost(folder: Path, rank: int) -> str | None:
         files = read_json(folder / _report(rank), _Done).files
     except InputError:
         return _report(rank)
-    return first_lost(folder, files)
-
-
-def lost(folder: Path) -> Path | None:
-    """Return the first file of a finished stage that is missing or has changed, or None."""
-    try:
-        tasks = read_json(folder / "stage.json", _Plan).tasks
-    except InputError:
-        return folder / "stage.json"
-    for rank in range(tasks):
-        if not (marker := _marker(folder, rank)).exists():
-            return marker
-        if (name := _lost(folder, rank)) is not None:
-            return folder / name
-    return None
-
-
-def checksums_in(folder: Path, files: Iterable[Path]) -> dict[str, str]:
-    """Return the checksums of files in a folder, by their paths within it."""
-    return {file.relative_to(folder).as_posix(): _checksum(file) for file in sorted(files)}
-
-
-def first_lost(folder: Path, checksums: Mapping[str, str]) -> str | None:
-    """Return the first file that is missing or no longer has its checksum, or None."""
-    for name, checksum in checksums.items():
+    for name, checksum in files.items():
         try:
             if _checksum(folder / name) != checksum:
                 return name
         except OSError:
             return name
+    return None
+
+
+def lost(folder: Path) -> Path | None:
+    """Return the first file of a finished stage that is missing or has changed, or None."""
+    if not (plan := _plan_of(folder)).plan:
+        return folder / "stage.json"
+    for rank in range(plan.tasks):
+        if not (marker := _marker(folder, rank)).exists():
+            return marker
+        if (name := _lost(folder, rank)) is not None:
+            return folder / name
     return None
 
 
@@ -251,8 +236,9 @@ def _run_task(
             if not _can_be_sent(error):
                 raise RuntimeError(traceback.format_exc()) from None
             raise
-    report |= {"run": cost, "files": checksums_in(folder, report.pop("wrote", ()))}
-    if _planned(folder) != key:  # the command that started this task was killed, and another one took the folder
+    wrote = sorted(report.pop("wrote", ()))
+    report |= {"run": cost, "files": {file.relative_to(folder).as_posix(): _checksum(file) for file in wrote}}
+    if _plan_of(folder).plan != key:  # the command that started this task was killed, and another one took the folder
         raise InputError(f"{folder}: another command has started this stage again, with other dumps or options")
     write_json(folder / _report(rank), report)
 
@@ -283,10 +269,7 @@ def total(reports: Sequence[Report], *path: str) -> dict[str, Any]:
     """Return the sum of the nested counters at ``path`` over all reports, with sorted keys."""
     counts: dict[str, Any] = {}
     for report in reports:
-        part: Any = report
-        for key in path:
-            part = part.get(key, {})
-        _add(counts, part)
+        _add(counts, functools.reduce(lambda part, key: part.get(key, {}), path, report))
     return counts
 
 

@@ -11,9 +11,9 @@ from typing import Self
 from temporalwiki.base.json_files import read_yaml
 from temporalwiki.builders.wikipedia.words import UNSPACED, words
 
-_DATA = read_yaml(Path(__file__).with_name("cues_en.yaml"))
-_TABLE = {number: [phrase.strip() for phrase in text.split("|")] for number, text in _DATA["phrases"].items()}
-_GENERIC, _WEAK = words(_DATA["generic"]), words(_DATA["weak"])
+DATA = read_yaml(Path(__file__).with_name("cues_en.yaml"))
+_TABLE = {number: [phrase.strip() for phrase in text.split("|")] for number, text in DATA["phrases"].items()}
+_GENERIC, _WEAK = words(DATA["generic"]), words(DATA["weak"])
 _WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)?")
 _UNSPACED = re.compile(f"[{UNSPACED}]")
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
 
 from temporalwiki.builders.configs import SUPPORT
-from temporalwiki.builders.wikidata.cues import Cue, cue_of, stem, stems
+from temporalwiki.builders.wikidata.cues import DATA, Cue, cue_of, stem, stems
 from temporalwiki.builders.wikipedia.outline import Place
 from temporalwiki.builders.wikipedia.titles import title_hash
 from temporalwiki.builders.wikipedia.words import UNSPACED, words
@@ -65,25 +65,9 @@ def _in_word(character: str) -> bool:
 # ---------------------------------------------------------------------------------------------------
 # Naming the object.
 
-_TITLES = words("""
-    acting administrator admiral ambassador archbishop archduke baron baroness bishop brigadier captain cardinal
-    caliph chair chairman chairwoman chairperson chancellor chief coach colonel commander commissioner congressman
-    congresswoman consul count countess crown dame director doctor dr duchess duke emir emperor empress father
-    founder general governor grand judge justice king lady lieutenant lord madam madame major marshal mayor mme
-    minister miss mister monsignor mother mr mrs ms pastor patriarch pope premier president prince princess professor
-    queen rabbi regent representative reverend saint secretary senator sergeant sheik sheikh shaykh sheikha sir
-    sister speaker sultan taoiseach tsar vice vice-president viscount
-""")
-_FUNCTION = words("""
-    a about according across after against all along already also although among an and are around as at based
-    because before behind being below beneath beside besides between both but by despite do does during each either
-    every except finally for formerly from had has have he her here his how however if in including inside into is it
-    its like many most near nearby neither nor not of off on once one only onto opposite or other our out outside
-    over owing per she since so some still such than that the their then there these they this those though through
-    throughout thus to today together toward towards under unlike until upon via was we were what when where whereas
-    which while who whose why will with within without yet you
-""")
-_KINDS_OF_STATE = words("republic kingdom state states commonwealth city province principality duchy")
+_TITLES, _FUNCTION, _KINDS_OF_STATE, _WORDS_THAT_DENY, _VERBS = (
+    words(DATA[name]) for name in ("titles", "function", "kinds_of_state", "denials", "verbs")
+)
 _BEFORE = re.compile(r"([^\W\d_][\w.'’-]*)( (?:of|of the|of The) | |-)\Z")
 _AFTER = re.compile(r"(?: |-|–)([^\W\d_][\w'’-]*)")
 
@@ -164,7 +148,6 @@ def _opens(sentence: str, at: int) -> bool:
 # ---------------------------------------------------------------------------------------------------
 # Expressing the relation.
 
-_WORDS_THAT_DENY = words("not never denied refused rejected failed declined without neither nor no")
 _CLAUSE = re.compile(rf"[;。；]|\b(?:but|while|whereas|although|though)\b|[.!?] (?={_CAPITAL})")
 _OF_ANOTHER = re.compile(rf"(?:'s|’s)? of (?:the )?(?={_CAPITAL})")
 _NAME = re.compile(rf"{_CAPITAL}[\w'’-]*(?: (?:of |the |and )*{_CAPITAL}[\w'’-]*)*")
@@ -186,10 +169,6 @@ _BIRTH, _DEATH = 19, 20  # properties: place of birth, place of death
 _AND_ITS = re.compile(r" and (?:his|her|its|their) ")
 _OWNER = re.compile(rf"\b({_CAPITAL}[\w-]*)['’]s (?:\w+ ){{0,2}}\Z")
 _OPENING = re.compile(rf"({_CAPITAL}[\w.'’-]*(?: (?:of |the )*{_CAPITAL}[\w.'’-]*)*),? (\w+)")
-_VERBS = words("""
-    am are be became becomes began came can could did does had has have is made may might moved served that was went
-    were which who will won worked would wrote
-""")
 _NO_NAMES = _FUNCTION | _TITLES
 
 

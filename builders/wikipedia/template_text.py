@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from temporalwiki.base.json_files import read_yaml
 
@@ -119,13 +119,14 @@ def _split_arguments(inside: list[str]) -> list[str]:
 
 
 @functools.cache
+def _tables() -> dict[str, dict[str, Any]]:
+    return read_yaml(Path(__file__).with_name("template_words.yaml"))  # type: ignore[no-any-return]
+
+
+@functools.cache
 def _words(table: str) -> dict[str, str]:
     """Return a table of template_words.yaml, from codes to words."""
-    return {
-        code: word
-        for word, codes in read_yaml(Path(__file__).with_name("template_words.yaml"))[table].items()
-        for code in codes
-    }
+    return {code: word for word, codes in _tables()[table].items() for code in codes}
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -145,11 +146,8 @@ def _joined(args: Arguments) -> str:
     return "".join(args.positional())
 
 
-_ACCIDENTALS = {"flat": "♭", "b": "♭", "sharp": "♯", "#": "♯", "natural": "♮", "n": "♮"}
-
-
 def _music(args: Arguments) -> str:
-    return _ACCIDENTALS.get(args.first("1").lower(), "")
+    return _words("accidentals").get(args.first("1").lower(), "")
 
 
 def _sic(args: Arguments) -> str:
@@ -197,17 +195,16 @@ def _langx(args: Arguments) -> str:
     return _language_text(args.first("1").lower(), Arguments({**args, "1": args.get("2", "")}))
 
 
-def _labelled(parts: tuple[tuple[str, str], ...], alone: str) -> Renderer:
+def _labelled(table: str, alone: str) -> Renderer:
     """Make a renderer of labelled arguments: {{zh|c=牌照|p=pái zhào}} -> Chinese: 牌照; pinyin: pái zhào.
 
-    ``alone`` is the label of a single argument without a name. A label that ends with a full stop precedes a
-    translation, which is quoted.
+    ``table`` is one of template_words.yaml. ``alone`` is the label of a single argument without a name.
     """
 
     def render(args: Arguments) -> str:
         with_labels = args.first("labels") != "no"
         found = []
-        for key, label in parts:
+        for key, label in _tables()[table].items():
             value = args.first(key)
             if value and label.endswith("."):
                 value = f"{label} '{value}'" if with_labels else f"'{value}'"
@@ -222,18 +219,8 @@ def _labelled(parts: tuple[tuple[str, str], ...], alone: str) -> Renderer:
     return render
 
 
-_chinese = _labelled(
-    (
-        ("s", "simplified Chinese"), ("t", "traditional Chinese"), ("c", "Chinese"), ("p", "pinyin"),
-        ("w", "Wade–Giles"), ("j", "Jyutping"), ("cy", "Cantonese Yale"), ("poj", "Pe̍h-ōe-jī"),
-        ("l", "lit."), ("tr", "trans."),
-    ),
-    alone="Chinese",
-)  # fmt: skip
-_korean = _labelled(
-    (("hangul", "Korean"), ("hanja", "Hanja"), ("rr", "RR"), ("mr", "MR"), ("lit", "lit.")),
-    alone="",
-)
+_chinese = _labelled("chinese", alone="Chinese")
+_korean = _labelled("korean", alone="")
 
 
 def _japanese(args: Arguments) -> str:
@@ -258,20 +245,19 @@ def _interlanguage_link(args: Arguments) -> str:
     return first
 
 
-def _ipa(args: Arguments) -> str:
-    """Return the only argument as it is. After a language, return the second one, in [ ] unless it is delimited."""
-    sound = args.first("2")
-    shown = f"&#91;{sound}&#93;" if sound and sound[0] not in "[/⟨" else sound or args.first("1")
+def _sound(text: str, delimited: bool = True) -> str:
+    """Return a pronunciation with its marks, in [ ] unless it is ``delimited`` or has delimiters of its own."""
+    shown = text if delimited or text[:1] in "[/⟨" else f"&#91;{text}&#93;"
     return f"{SOUND}{shown}{END_SOUND}" if shown else ""
 
 
+def _ipa(args: Arguments) -> str:
+    """Return the only argument as it is. After a language, return the second one, in [ ] unless it is delimited."""
+    return _sound(args.first("2"), delimited=False) or _sound(args.first("1"))
+
+
 def _pronunciation(args: Arguments) -> str:
-    sound = args.first("1")
-    if not sound:
-        return ""
-    if sound[0] not in "[/⟨":
-        sound = f"&#91;{sound}&#93;"
-    return f"{SOUND}{sound}{END_SOUND}"
+    return _sound(args.first("1"), delimited=False)
 
 
 def _respelling(args: Arguments) -> str:
@@ -281,15 +267,9 @@ def _respelling(args: Arguments) -> str:
 # ---------------------------------------------------------------------------------------------------
 # Dates.
 
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-    "December",
-)  # fmt: skip
-
 
 def _date_text(year: str, month: str, day: str, *, day_first: bool) -> str:
-    if len(month) < 9 and month.isdecimal() and 1 <= int(month) <= 12:
-        month = _MONTHS[int(month) - 1]
+    month = _words("months").get(month.lstrip("0"), month)
     day = day.lstrip("0")
     if not month:
         return year
@@ -451,7 +431,6 @@ def _units() -> dict[str, _Unit]:
     return {code: _Unit._make(part if len(part) == 3 else [*part, f"{part[1]}s"]) for code, part in parts.items()}
 
 
-_SCALES = {"e3": "thousand", "e6": "million", "e9": "billion", "e12": "trillion"}
 _SCALED = re.compile(r"(e3|e6|e9|e12)([A-Za-z].*)")
 _COMPOUND = {("ft", "in"), ("mi", "yd"), ("lb", "oz"), ("st", "lb"), ("mi", "chain"), ("yd", "ft")}
 
@@ -463,7 +442,7 @@ def _unit(code: str) -> _Unit:
         return units[code]
     scaled = _SCALED.match(code)
     if scaled and scaled[2] in units:
-        return _Unit._make(f"{_SCALES[scaled[1]]} {text}" for text in units[scaled[2]])
+        return _Unit._make(f"{_words('scales')[scaled[1]]} {text}" for text in units[scaled[2]])
     above, slash, below = code.partition("/")
     if slash and below:
         top, bottom = (units.get(half, _Unit(half, half, half)) for half in (above, below))
@@ -557,14 +536,9 @@ def _coordinates(args: Arguments) -> str:
 # ---------------------------------------------------------------------------------------------------
 # Ships, sources that are part of the sentence, flags.
 
-# The parts of the name that each number in the template's last argument selects; without it, all parts are shown.
-_SHIP_FORMS = {
-    "1": "{hull}", "2": "{name}", "3": "{name} ({hull})", "4": "{prefix} {hull}", "5": "{name}", "6": "{prefix} {name}"
-}  # fmt: skip
-
 
 def _ship_name(prefix: str, name: str, hull: str, form: str) -> str:
-    shown = _SHIP_FORMS.get(form, "{prefix} {name} ({hull})")
+    shown = _words("ship_forms").get(form, "{prefix} {name} ({hull})")
     if not hull:
         shown = "{name}" if form in ("2", "3", "5") else "{prefix} {name}"
     return shown.format(prefix=prefix, name=name, hull=hull).strip()
