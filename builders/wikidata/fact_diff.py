@@ -6,10 +6,9 @@ or deleted facts. So only their statements are loaded into the database, and a s
 
 from __future__ import annotations
 
-import collections
 import functools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,16 +16,17 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.measurement import give_back_memory
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter
 from temporalwiki.builders.sql import database, run_script
 from temporalwiki.builders.stages import Report
-from temporalwiki.builders.wikidata import buckets, cues, item_versions, labels
+from temporalwiki.builders.wikidata import buckets, cues, labels
 from temporalwiki.builders.wikidata.tables import (
     BUCKETS,
     ENTITIES,
+    FACTS,
     PROPERTIES,
     Integers,
     Mask,
@@ -100,25 +100,38 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
     return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(ranges)]
 
 
-_ENTITY = ("s", "lastrevid", "title", "seen")
-_STATEMENT = ("s", "p", "o", "best", "end_day")
-_DETAILED = ("s", "p", "o", "best", "statement_id", "start_day", "end_day", "point_day")
-_MAX_PENDING = 100_000  # rows that are inserted into DuckDB together
+_RECORD = ("s", "lastrevid", "title", "seen")
+_STATEMENT = ("s", "p", "o", "best", "statement_id", "start_day", "end_day", "point_day")
 
-# Each SQL statement is one step of the algorithm; $-names are values of the task.
-# Tables *_details hold more columns, of subjects with an article only; same_details are of untouched subjects.
-_TABLES = """
-CREATE TEMP TABLE sampled (s BIGINT, p BIGINT, o BIGINT);
-CREATE TEMP TABLE prev_statements (s BIGINT, p BIGINT, o BIGINT, best BOOL, end_day INT);
-CREATE TEMP TABLE recent_statements AS FROM prev_statements;
-CREATE TEMP TABLE prev_details (
-    s BIGINT, p BIGINT, o BIGINT, best BOOL, statement_id TEXT, start_day INT, end_day INT, point_day INT
-);
-CREATE TEMP TABLE recent_details AS FROM prev_details;
-CREATE TEMP TABLE same_details AS FROM prev_details;
+# Each SQL statement is one step of the algorithm; $-names are values of the task, and "source" are rows of an extract.
+
+# Of several records of an item, the newest one counts.
+_ITEMS = """
+CREATE TEMP TABLE {side}_items AS
+    SELECT *, count(*) OVER (PARTITION BY s) AS records FROM source
+    QUALIFY row_number() OVER (PARTITION BY s ORDER BY lastrevid DESC, seen DESC) = 1
 """
+_TOUCHED = """
+CREATE TEMP TABLE untouched AS FROM recent_items SEMI JOIN prev_items USING (s, lastrevid) WHERE lastrevid > 0;
+CREATE TEMP TABLE prev_touched AS FROM prev_items ANTI JOIN untouched USING (s);
+CREATE TEMP TABLE recent_touched AS FROM recent_items ANTI JOIN untouched USING (s);
+"""
+_UNTOUCHED_FACTS = """
+CREATE TEMP TABLE untouched_facts AS
+    SELECT DISTINCT s, p, o FROM source SEMI JOIN untouched USING (s, seen) WHERE best
+"""
+# The statements of sampled subjects without an article do not matter.
+_WANTED = """
+CREATE TEMP TABLE sampled AS FROM sample;
+CREATE TEMP TABLE same_wanted AS
+    FROM untouched SEMI JOIN sampled USING (s) WHERE s IN (SELECT id FROM pages);
+CREATE TEMP TABLE recent_wanted AS FROM recent_touched UNION ALL FROM same_wanted;
+"""
+_STATEMENTS = "CREATE TEMP TABLE {table} AS FROM source SEMI JOIN {wanted} USING (s, seen)"
 
 _COMPARED = """
+CREATE TEMP TABLE same_statements AS FROM recent_read SEMI JOIN same_wanted USING (s);
+CREATE TEMP TABLE recent_statements AS FROM recent_read ANTI JOIN same_wanted USING (s);
 -- Every fact of touched subjects once. A fact is in a dump if one of its statements there has the best rank. It is
 -- over if all its statements in recent, of any rank, have an end time before recent's date. It ended if it is over
 -- now and was not in prev.
@@ -156,7 +169,7 @@ CREATE TEMP TABLE found AS
 _HOLDS = """
     SELECT s, p, o, best, statement_id, start_day, end_day, point_day,
         (end_day IS NULL OR end_day > ${side}_date) AND (start_day IS NULL OR start_day <= ${side}_date) AS holds
-    FROM (FROM {side}_details UNION ALL FROM same_details) SEMI JOIN asked USING (s, p)
+    FROM (FROM {side}_statements UNION ALL FROM same_statements) SEMI JOIN asked USING (s, p)
 """
 
 _ASKED = f"""
@@ -184,7 +197,7 @@ CREATE TEMP TABLE gone_objects AS
         );
 -- Subjects with a place, cause or manner of death, or a place of burial.
 CREATE TEMP TABLE dead AS
-    SELECT DISTINCT s FROM (FROM recent_details UNION ALL FROM same_details)
+    SELECT DISTINCT s FROM (FROM recent_statements UNION ALL FROM same_statements)
     WHERE best AND p IN (20, 509, 1196, 119);
 -- The times of a fact come from a best-rank statement: preferably of recent, then one that holds. A point in time
 -- counts as start and end.
@@ -242,24 +255,30 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         for side, found in zip(("prev", "recent"), _properties(Path(task.prev), Path(task.recent)), strict=True):
             db.register(f"{side}_properties", found)
         values = {name: getattr(task, name) for name in ("prev_date", "recent_date", "prev_text", "recent_text")}
-        sampled = functools.partial(item_versions.sampled, task.unchanged_fraction, task.seed)
-        dumps = _BothDumps(task)
+        sample = functools.partial(_sample, db, task.unchanged_fraction, task.seed)
+        for side in ("prev", "recent"):
+            _load(db, task, side, "entities", _RECORD, _ITEMS.format(side=side))
+        run_script(db, _TOUCHED, {})
+        db.register("pages", _pages(db, task))
+        _load(db, task, "recent", "facts", ("s", "p", "o", "best", "seen"), _UNTOUCHED_FACTS)
+        db.register("sample", sample("untouched_facts"))
+        run_script(db, _WANTED, {})
+        for side, name, wanted in (
+            ("prev", "prev_statements", "prev_touched"),
+            ("recent", "recent_read", "recent_wanted"),
+        ):
+            _load(db, task, side, "facts", (*_STATEMENT, "seen"), _STATEMENTS.format(table=name, wanted=wanted))
         give_back_memory()
-        pages = _pages(db, task, dumps.titles)
-        db.register("pages", pages)
-        untouched = _read_statements(db, dumps, np.sort(pages["id"].to_numpy()), sampled)
-        give_back_memory()
-        db.register("prev_touched", pa.table({"s": dumps.touched["prev"].items}))
         run_script(db, _COMPARED, values)
-        same = db.sql("SELECT s, p, o FROM compared WHERE in_prev AND in_recent AND NOT ended").to_arrow_table()
-        _insert(db, {"sampled": [same.filter(pa.array(sampled(*[column.to_numpy() for column in same])))]})
+        db.register("sample", sample("(FROM compared WHERE in_prev AND in_recent AND NOT ended)"))
+        db.execute("INSERT INTO sampled FROM sample")
         run_script(db, _FOUND + _ASKED, values)
         wanted = db.sql("FROM wanted").fetchnumpy()["id"]
         known, former = labels.look_up(Path(task.labels), wanted)
         db.register("known", known)
         db.register("former", former)
         run_script(db, _NAMES, {})
-        report = _counts(db, untouched, same.num_rows, dumps.repeated)
+        report = _counts(db)
         rows = db.sql(
             """
             SELECT split, kind, f.s, f.p, f.o, times.statement_id,
@@ -295,104 +314,75 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     return report | {"wrote": [out.path]}
 
 
-class _BothDumps:
-    """The items of both extracts in a task's buckets, and their statements."""
+def _load(
+    db: duckdb.DuckDBPyConnection, task: DiffTask, side: str, table: str, columns: Sequence[str], query: str
+) -> None:
+    """Run a query whose ``source`` are the rows of an extract in the task's buckets, which are read while it runs.
 
-    def __init__(self, task: DiffTask) -> None:
-        self._task = task
-        self._newest: dict[str, item_versions.NewestRecords] = {}
-        titled: dict[str, pa.Table] = {}
-        for side in ("prev", "recent"):
-            numbers, with_title = [], [ENTITIES.empty_table().select(_ENTITY)]
-            for rows in self._read(side, "entities", _ENTITY):
-                numbers.append(rows.select(["s", "lastrevid", "seen"]))
-                with_title.append(rows.filter(pc.is_valid(rows["title"])))
-            self._newest[side], titled[side] = item_versions.newest(numbers), pa.concat_tables(with_title)
-        self.repeated = sum(len(newest.repeated) for newest in self._newest.values())
-        prev, recent = item_versions.touched(self._newest["prev"], self._newest["recent"])
-        self.touched = {"prev": prev, "recent": recent}
-        before, now = titled["prev"], titled["recent"]
-        self.titles = {  # articles of prev matter only for subjects whose facts can be gone
-            "prev": before.filter(pa.array(prev.contain(before))),
-            "recent": now.filter(pa.array(self._newest["recent"].not_outdated(now))),
-        }
-
-    def read_statements(self, with_details: Integers) -> Iterator[tuple[str, pa.Table, Mask]]:
-        """Yield ("prev", "recent" or "same", rows, which of the rows are meant), never splitting a record.
-
-        "prev" and "recent" are statements of touched subjects. "same" are statements of other subjects, which
-        both dumps have, and come once. All columns are read only for the items ``with_details``.
-        """
-        columns = (*_STATEMENT, "seen") if self.repeated else _STATEMENT
-        extra = buckets.ExtraColumns([name for name in _DETAILED if name not in _STATEMENT], with_details)
-        for side, touched in self.touched.items():
-            for rows in self._read(side, "facts", columns, extra):
-                of_touched = touched.contain(rows)
-                yield side, rows, of_touched
-                if side == "recent":
-                    yield "same", rows, ~of_touched & self._newest[side].not_outdated(rows)
-
-    def _read(
-        self, side: str, table: str, columns: Sequence[str], extra: buckets.ExtraColumns | None = None
-    ) -> Iterator[pa.Table]:
-        task = self._task
-        return buckets.read(Path(getattr(task, side)), table, task.first, task.end, columns, extra)
-
-
-def _read_statements(
-    db: duckdb.DuckDBPyConnection, dumps: _BothDumps, with_article: Integers, sampled: Callable[..., Mask]
-) -> int:
-    """Load the statements that matter into the database, and return how many facts untouched subjects have.
-
-    All statements of touched subjects matter, and the statements of the sampled unchanged facts.
+    Raises InputError if a file of the extract is damaged: DuckDB would not verify its checksums.
     """
-    run_script(db, _TABLES, {})
-    facts = 0
-    pending: dict[str, list[pa.Table]] = collections.defaultdict(list)
-    for kind, rows, mask in dumps.read_statements(with_article):
-        if kind == "same":
-            best = mask & rows["best"].to_numpy()
-            s, p, o = (rows[name].to_numpy() for name in ("s", "p", "o"))
-            facts += item_versions.count_facts(s, p, o, best)
-            sample = _select(rows, best & sampled(s, p, o), ("s", "p", "o"))
-            pending["sampled"].append(sample)
-            with_details = np.unique(sample["s"].to_numpy()[buckets.subject_in(sample, with_article)])
-        else:
-            pending[f"{kind}_statements"].append(_select(rows, mask, _STATEMENT))
-            with_details = with_article
-        detailed = mask & buckets.subject_in(rows, with_details)
-        if detailed.any():
-            pending[f"{kind}_details"].append(_select(rows, detailed, _DETAILED))
-        if sum(piece.num_rows for pieces in pending.values() for piece in pieces) >= _MAX_PENDING:
-            _insert(db, pending)
-    _insert(db, pending)
-    return facts
+    schema = pa.schema([{"entities": ENTITIES, "facts": FACTS}[table].field(name) for name in columns])
+    problems: list[InputError] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        try:
+            for rows in buckets.read(Path(getattr(task, side)), table, task.first, task.end, columns):
+                yield from rows.to_batches()
+        except InputError as problem:
+            problems.append(problem)
+            raise
+
+    db.register("source", pa.RecordBatchReader.from_batches(schema, batches()))
+    try:
+        db.execute(query)
+    except duckdb.Error:
+        if problems:
+            raise problems[0] from None
+        raise
+    finally:
+        db.unregister("source")
 
 
-def _select(rows: pa.Table, mask: Mask, columns: Sequence[str]) -> pa.Table:
-    return rows.select(columns).take(pa.array(np.flatnonzero(mask)))  # faster than a filter if few rows are selected
+def _sample(db: duckdb.DuckDBPyConnection, share: float, seed: int, facts: str) -> pa.Table:
+    """Return a random sample of a table of facts, as ``sampled`` draws it."""
+    found = [pa.schema({name: pa.int64() for name in ("s", "p", "o")}).empty_table()]
+    for batch in db.sql(f"SELECT s, p, o FROM {facts}").to_arrow_reader(1 << 20):
+        mask = sampled(share, seed, *(column.to_numpy() for column in batch.columns))
+        found.append(pa.Table.from_batches([batch.filter(pa.array(mask))]))
+    return pa.concat_tables(found)
 
 
-def _insert(db: duckdb.DuckDBPyConnection, pending: Mapping[str, list[pa.Table]]) -> None:
-    """Insert pending rows into their tables in one go, because inserting a few rows at a time is slow."""
-    for table, pieces in pending.items():
-        if pieces:
-            db.register("piece", pa.concat_tables(pieces))
-            db.execute(f"INSERT INTO {table} FROM piece")
-            db.unregister("piece")
-            pieces.clear()
+def sampled(share: float, seed: int, *columns: Integers) -> Mask:
+    """Return for each fact whether it is in a random sample. This depends only on the fact, ``share`` and ``seed``.
+
+    The hash is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014) over the seed and one column after another.
+    """
+    if share >= 1:
+        return np.ones(len(columns[0]), bool)
+    numbers = np.full(len(columns[0]), seed % 2**64, np.uint64)
+    for column in columns:
+        numbers ^= column.astype(np.uint64)
+        numbers += np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            numbers ^= numbers >> np.uint64(shift)
+            numbers *= np.uint64(factor)
+        numbers ^= numbers >> np.uint64(31)
+    return numbers < np.uint64(share * 2**64)
 
 
-def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, pa.Table]) -> pa.Table:
-    """Return the article of every subject that has one: in recent (``is_now``), or else in prev."""
+def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask) -> pa.Table:
+    """Return the article of every subject that has one: in recent (``is_now``), or else in prev.
+
+    Articles of prev matter only for subjects whose facts can be gone.
+    """
     recent = Path(task.recent_articles)
     if task.page_items is None:
-        items, pages = _titled(recent, titles["recent"])
+        items, pages = _titled(db, recent, "recent_items")
     else:
         items, pages = _page_items(Path(task.page_items), task.first, task.end)
         exists = are_articles(recent, pages)
         items, pages = items[exists], pages[exists]
-    items_then, pages_then = _titled(Path(task.prev_articles), titles["prev"])
+    items_then, pages_then = _titled(db, Path(task.prev_articles), "prev_touched")
     gone = ~are_articles(recent, pages_then)
     db.register("pages_now", pa.table({"id": items, "page_id": pages}))
     db.register("pages_then", pa.table({"id": items_then[gone], "page_id": pages_then[gone]}))
@@ -405,9 +395,10 @@ def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask, titles: Mapping[str, p
     ).to_arrow_table()
 
 
-def _titled(articles: Path, subjects: pa.Table) -> tuple[Integers, Integers]:
-    """Return those ``subjects`` that have an article of their title in ``articles``, and the articles' page ids."""
-    which, page_ids = articles_titled(articles, subjects["title"].combine_chunks())
+def _titled(db: duckdb.DuckDBPyConnection, articles: Path, items: str) -> tuple[Integers, Integers]:
+    """Return the items of a table that have an article of their title in ``articles``, and the articles' page ids."""
+    subjects = db.sql(f"SELECT s, title FROM {items} WHERE title IS NOT NULL").to_arrow_table()
+    which, page_ids = articles_titled(articles, subjects["title"].cast(HASH).combine_chunks())
     return subjects["s"].to_numpy()[which], page_ids
 
 
@@ -434,13 +425,18 @@ def _properties(*extracts: Path) -> list[pa.Table]:
     return found
 
 
-def _counts(db: duckdb.DuckDBPyConnection, untouched: int, same: int, repeated: int) -> Report:
-    """Return the report: facts of ``untouched`` subjects, ``same`` facts of touched ones, ``repeated`` items."""
+def _counts(db: duckdb.DuckDBPyConnection) -> Report:
+    """Return the report: how many facts there are, and what they were found to be."""
     counts: dict[str, dict[str, int]] = {"changed": {}, "unchanged": {}, "deleted": {}}
     for split, kind, number in db.execute("SELECT split, kind, count(*) FROM found GROUP BY ALL").fetchall():
         counts[split][kind] = number
-    [(prev, recent)] = db.execute(
-        "SELECT count(*) FILTER (in_prev), count(*) FILTER (in_recent) FROM compared"
+    [(prev, recent, same, untouched, repeated)] = db.execute(
+        """
+        SELECT count(*) FILTER (in_prev), count(*) FILTER (in_recent),
+            count(*) FILTER (in_prev AND in_recent AND NOT ended), (SELECT count(*) FROM untouched_facts),
+            (SELECT count(*) FROM (FROM prev_items UNION ALL FROM recent_items) WHERE records > 1)
+        FROM compared
+        """
     ).fetchall()
     without_article = db.execute(
         "SELECT split, count(*) FROM found ANTI JOIN facts USING (split, s, p, o) GROUP BY split"

@@ -10,6 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,7 +20,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.parquet import ParquetWriter, read_rows
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import Report
-from temporalwiki.builders.wikidata import buckets, extract, fact_diff, item_versions, labels, tables
+from temporalwiki.builders.wikidata import buckets, extract, fact_diff, labels, tables
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
 
@@ -478,9 +479,8 @@ def test_items_with_the_same_revision_need_no_comparison(
     prev, recent = ([*entities, *labels] for entities in worlds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(buckets, "ROWS", held)
-        patch.setattr(fact_diff, "_MAX_PENDING", held)
         rows, report = run(place, prev, recent, fraction=fraction, pages=pages, pages_before={12: "T3"})
-        patch.setattr(item_versions, "touched", lambda prev, recent: (prev, recent))
+        patch.setattr(fact_diff, "_TOUCHED", fact_diff._TOUCHED.replace("lastrevid > 0", "false"))
         full_report = fact_diff.run(task_of(place, fraction), place / "full")
     assert rows == list(read_rows([place / "full" / "candidates-00000.parquet"]))
     assert (report["facts"], report["alignment"]) == (full_report["facts"], full_report["alignment"])
@@ -649,3 +649,40 @@ def test_ranges_cut_anywhere_give_each_line_once(
         task = extract.ExtractTask(0, str(path), start, end, "enwiki", "en", False)
         found += [line for _, line in extract.lines(task)]
     assert found == data.decode().removesuffix("\n").encode().split(b"\n")
+
+
+LARGEST = 2**62
+
+
+def drawn(fraction: float, seed: int, *fact: int) -> bool:
+    """Whether one fact is in the sample."""
+    number = seed
+    for part in fact:
+        number = ((number ^ part) + 0x9E3779B97F4A7C15) % 2**64
+        number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        number = (number ^ number >> 27) * 0x94D049BB133111EB % 2**64
+        number ^= number >> 31
+    return number < fraction * 2**64
+
+
+SHARES = st.sampled_from([0.0, 0.001, 0.3, 0.7, 1.0])
+NUMBERS = st.lists(st.tuples(*[st.integers(1, LARGEST)] * 3), max_size=20)
+
+
+@given(facts=NUMBERS, share=SHARES, seed=st.integers(-(2**70), 2**70))
+def test_a_sample_is_drawn_as_said_of_one_fact_at_a_time(
+    facts: list[tuple[int, int, int]], share: float, seed: int
+) -> None:
+    columns = [np.array([fact[at] for fact in facts], np.int64) for at in range(3)]
+    expected = [drawn(share, seed % 2**64, *fact) for fact in facts]
+    assert fact_diff.sampled(share, seed, *columns).tolist() == expected
+
+
+def test_a_sample_has_its_share_of_facts_that_are_alike() -> None:
+    """Within four standard deviations, for each column where the facts differ; another seed draws others."""
+    many, same = np.arange(1, 100_001), np.full(100_000, 42)
+    for columns in ((many, same, same), (same, many, same), (same, same, many), (many, same, many)):
+        of_seeds = [fact_diff.sampled(0.1, seed, *columns) for seed in range(3)]
+        assert all(abs(int(found.sum()) - 10_000) < 4 * 95 for found in of_seeds)
+        assert abs(int((of_seeds[0] & of_seeds[1]).sum()) - 1000) < 4 * 32
+        assert not (of_seeds[2] & ~fact_diff.sampled(0.2, 2, *columns)).any()
