@@ -256,6 +256,14 @@ def read_rows(files: Iterable[Path], columns: list[str] | None = None, batch: in
                 yield from records.to_pylist()
 
 
+def read_columns(files: Iterable[Path], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield columns of several files, a row group at a time."""
+    for path in files:
+        with KeptFile(path) as file:
+            for group in range(file.num_row_groups):
+                yield file.read_row_group(group, columns)
+
+
 def byte_strings(column: pa.ChunkedArray) -> npt.NDArray[np.void]:
     """Return a column of byte strings, all of the same length and none of them null, as an array."""
     values = column.combine_chunks()

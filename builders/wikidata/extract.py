@@ -29,7 +29,7 @@ from temporalwiki.builders.wikidata.revision_index import RevisionIndex
 from temporalwiki.builders.wikidata.tables import PROPERTIES, BucketWriter, Integers
 from temporalwiki.builders.wikipedia.titles import title_hash
 
-VERSION = 12
+VERSION = 13
 RANGE = 192 << 20  # compressed bytes a task: about 140,000 items and a million statements
 MAX_LINE = 128 << 20
 INSTANCE_OF = 31
@@ -70,51 +70,44 @@ def lines(task: ExtractTask) -> Iterator[tuple[int, bytes]]:
     A line that begins exactly at the range's end belongs to the range, and the first, partial line to the range
     before. So each line is read once, wherever the dump's streams are cut.
     """
-    for place, data, start, end in line_blocks(task):
-        for line_start, line_end in _line_bounds(data, start, end):
-            yield place - start + line_start, data[line_start:line_end]
+    for place, block in line_blocks(task):
+        for line in block:
+            yield place, line
+            place += len(line) + 1
 
 
-def _line_bounds(data: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each line in ``data[start:end]``."""
-    while start < end:
-        stop = data.index(b"\n", start)
-        yield start, stop
-        start = stop + 1
-
-
-def line_blocks(task: ExtractTask) -> Iterator[tuple[int, bytes, int, int]]:
-    """Yield what ``lines`` yields in blocks: (place, data, start, end), where ``data[start:end]`` holds whole lines.
+def line_blocks(task: ExtractTask) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield what ``lines`` yields in lists of lines, each list with the place of its first line.
 
     Raises InputError for a line longer than ``MAX_LINE`` bytes.
     """
-    rest, place = b"", 0  # the start of a line that is not complete yet, and its place
-    skip, is_last = task.start > 0, False  # skip that line; it is the last one
+    rest, place, skip = (
+        b"",
+        0,
+        task.start > 0,
+    )  # the start of a line that is not complete yet; the first one is skipped
     path = Path(task.file)
     range_end = path.stat().st_size if task.end is None else task.end
     for piece in pieces(path, task.start, task.allow_truncated, range_end, task.listed):
-        data, begin, start = piece.data, place + len(rest), 0
-        is_last = is_last or (task.end is not None and piece.stream >= task.end)
-        if rest or skip or is_last:
-            start = data.find(b"\n") + 1
-            if start and not skip:
-                yield place, rest + data[:start], 0, len(rest) + start
-            if start and is_last:
-                return
-        if start or not (rest or skip or is_last):  # a line begins at start
-            end = max(start, data.rfind(b"\n") + 1)
-            if start < end:
-                yield begin + start, data, start, end
-            rest, place, skip = data[end:], begin + end, False
+        if task.end is not None and piece.stream >= task.end:
+            head, ended, _ = piece.data.partition(b"\n")
+            rest += head
+            if ended:
+                break
         else:
-            rest += data
+            *block, rest = (rest + piece.data).split(b"\n")
+            if skip and block:
+                place, skip = place + len(block.pop(0)) + 1, False
+            if block:
+                yield place, block
+                place += sum(map(len, block)) + len(block)
         if len(rest) > MAX_LINE:
             raise InputError(
                 f"{task.file}: a line longer than {MAX_LINE >> 20} MB at {_place(task, place)}: not a Wikidata JSON "
                 "dump, or a damaged one"
             )
     if rest and not skip:
-        yield place, rest + b"\n", 0, len(rest) + 1
+        yield place, [rest]
 
 
 def _place(task: ExtractTask, place: int) -> str:
@@ -140,16 +133,16 @@ def run(task: ExtractTask, folder: Path) -> Report:
     ):
         rows, items = _RowBuffer(facts, entities), array("q")
         parser = _LineParser(task, reader, rows, properties_file)
-        for place, data, start, end in line_blocks(task):
-            json_bytes += end - start
-            bounds = list(_line_bounds(data, start, end))
-            known = _unchanged(data, bounds, base) if base is not None else [0] * len(bounds)
-            for (line_start, line_end), item in zip(bounds, known, strict=True):
+        for place, block in line_blocks(task):
+            json_bytes += sum(map(len, block)) + len(block)
+            known = _unchanged(block, base) if base is not None else [0] * len(block)
+            for line, item in zip(block, known, strict=True):
                 if item and parser.in_list():
                     items.append(item)
                 else:
-                    parser.parse(data[line_start:line_end].strip(), place - start + line_start, record)
+                    parser.parse(line.strip(), place, record)
                     record += 1
+                place += len(line) + 1
             if len(items) >= _MAX_UNCHANGED:
                 kept += _write_unchanged(unchanged, items)
         kept += _write_unchanged(unchanged, items)
@@ -268,12 +261,12 @@ class _LineParser:
             self.dropped["cut_line"] = 1
 
 
-def _unchanged(data: bytes, bounds: Sequence[tuple[int, int]], base: RevisionIndex) -> list[int]:
+def _unchanged(block: Sequence[bytes], base: RevisionIndex) -> list[int]:
     """Return for each line the number of its item if the base has it in the same revision, else 0."""
-    items, revisions = np.zeros(len(bounds), np.int64), np.zeros(len(bounds), np.int64)
-    for at, (start, end) in enumerate(bounds):
-        tail = ITEM_END.search(data, max(start, end - ITEM_END_LENGTH), end)
-        if tail is not None and (head := ITEM_START.match(data, start, end)) is not None:
+    items, revisions = np.zeros(len(block), np.int64), np.zeros(len(block), np.int64)
+    for at, line in enumerate(block):
+        tail = ITEM_END.search(line, max(0, len(line) - ITEM_END_LENGTH))
+        if tail is not None and (head := ITEM_START.match(line)) is not None:
             items[at], revisions[at] = int(head[1]), int(tail[1])
     found: list[int] = np.where(base.has(items, revisions), items, 0).tolist()
     return found
@@ -328,7 +321,6 @@ class _RowBuffer:
         numbers, seen, counts = _int64(items), _int64(records), _int64(lengths)
         relations, objects, best = _int64(relation), _int64(target), np.array(is_best, bool)
         owners = np.repeat(np.arange(len(numbers)), counts)  # the position of each fact's item
-        untitled = np.array([title is None for title in titles], bool)
         facts = np.bincount(owners[best], minlength=len(numbers))
         instance_of = best & (relations == INSTANCE_OF)
         with_class, first = np.unique(owners[instance_of], return_index=True)
@@ -354,7 +346,6 @@ class _RowBuffer:
         )
         self._facts.add(
             numbers[owners],
-            untitled=untitled[owners],
             p=relations,
             o=objects,
             best=best,

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.measurement import give_back_memory
-from temporalwiki.builders.parquet import KeptFile, ParquetWriter
+from temporalwiki.builders.parquet import ParquetWriter, read_columns
 from temporalwiki.builders.sql import database, run_script
 from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata import buckets, cues, labels
@@ -31,15 +31,15 @@ from temporalwiki.builders.wikidata.tables import (
     Integers,
     Mask,
     bucket_ranges,
-    in_buckets,
     property_records,
 )
+from temporalwiki.builders.wikipedia import extract as wiki_extract
+from temporalwiki.builders.wikipedia.extract import PAGES
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
-from temporalwiki.builders.wikipedia.titles import HASH, are_articles, articles_titled
+from temporalwiki.builders.wikipedia.titles import HASH
 
 VERSION = 9
 FACTS_A_TASK = 4_000_000  # memory grows with it; every task opens a database and all files that have its buckets
-_PAGE_ITEMS = 1_000_000  # rows read at once; 16 MB
 
 # One row for each fact whose subject has an article. Stage align drops and counts facts without a label.
 CANDIDATES = pa.schema(
@@ -115,6 +115,27 @@ _TOUCHED = """
 CREATE TEMP TABLE untouched AS FROM recent_items SEMI JOIN prev_items USING (s, lastrevid) WHERE lastrevid > 0;
 CREATE TEMP TABLE prev_touched AS FROM prev_items ANTI JOIN untouched USING (s);
 CREATE TEMP TABLE recent_touched AS FROM recent_items ANTI JOIN untouched USING (s);
+"""
+# Articles of prev matter only for subjects whose facts can be gone.
+_ARTICLES_THEN = """
+CREATE TEMP TABLE articles_then AS
+    SELECT s AS id, source.page_id FROM source JOIN prev_touched USING (title) WHERE article
+"""
+_ARTICLES_NOW = """
+CREATE TEMP TABLE articles_now AS
+    SELECT page_id, title FROM source WHERE article AND (
+        page_id IN (SELECT page_id FROM page_items) OR page_id IN (SELECT page_id FROM articles_then)
+        OR title IN (SELECT title FROM recent_items WHERE title IS NOT NULL)
+    )
+"""
+# The article of a subject in recent (is_now), or else in prev, if recent does not have it.
+_PAGES = """
+CREATE TEMP TABLE pages AS
+    WITH pages_now AS (SELECT item AS id, page_id FROM page_items SEMI JOIN articles_now USING (page_id))
+    SELECT id, min(page_id) AS page_id, true AS is_now FROM pages_now GROUP BY id
+    UNION ALL
+    SELECT id, min(page_id), false
+    FROM articles_then ANTI JOIN articles_now USING (page_id) ANTI JOIN pages_now USING (id) GROUP BY id
 """
 _UNTOUCHED_FACTS = """
 CREATE TEMP TABLE untouched_facts AS
@@ -256,18 +277,25 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
             db.register(f"{side}_properties", found)
         values = {name: getattr(task, name) for name in ("prev_date", "recent_date", "prev_text", "recent_text")}
         sample = functools.partial(_sample, db, task.unchanged_fraction, task.seed)
+
+        def load(side: str, table: pa.Schema, columns: Sequence[str], query: str) -> None:
+            """Run a query over the rows of an extract in the task's buckets."""
+            folder, name = Path(getattr(task, side)), "facts" if table is FACTS else "entities"
+            schema = pa.schema([table.field(column) for column in columns])
+            _load(db, buckets.read(folder, name, task.first, task.end, columns), schema, query)
+
         for side in ("prev", "recent"):
-            _load(db, task, side, "entities", _RECORD, _ITEMS.format(side=side))
+            load(side, ENTITIES, _RECORD, _ITEMS.format(side=side))
         run_script(db, _TOUCHED, {})
-        db.register("pages", _pages(db, task))
-        _load(db, task, "recent", "facts", ("s", "p", "o", "best", "seen"), _UNTOUCHED_FACTS)
+        _find_pages(db, task)
+        load("recent", FACTS, ("s", "p", "o", "best", "seen"), _UNTOUCHED_FACTS)
         db.register("sample", sample("untouched_facts"))
         run_script(db, _WANTED, {})
         for side, name, wanted in (
             ("prev", "prev_statements", "prev_touched"),
             ("recent", "recent_read", "recent_wanted"),
         ):
-            _load(db, task, side, "facts", (*_STATEMENT, "seen"), _STATEMENTS.format(table=name, wanted=wanted))
+            load(side, FACTS, (*_STATEMENT, "seen"), _STATEMENTS.format(table=name, wanted=wanted))
         give_back_memory()
         run_script(db, _COMPARED, values)
         db.register("sample", sample("(FROM compared WHERE in_prev AND in_recent AND NOT ended)"))
@@ -314,19 +342,16 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     return report | {"wrote": [out.path]}
 
 
-def _load(
-    db: duckdb.DuckDBPyConnection, task: DiffTask, side: str, table: str, columns: Sequence[str], query: str
-) -> None:
-    """Run a query whose ``source`` are the rows of an extract in the task's buckets, which are read while it runs.
+def _load(db: duckdb.DuckDBPyConnection, source: Iterator[pa.Table], schema: pa.Schema, query: str) -> None:
+    """Run a query over ``source``, which is read while it runs.
 
-    Raises InputError if a file of the extract is damaged: DuckDB would not verify its checksums.
+    Raises InputError if a file is damaged: DuckDB would not verify checksums.
     """
-    schema = pa.schema([{"entities": ENTITIES, "facts": FACTS}[table].field(name) for name in columns])
     problems: list[InputError] = []
 
     def batches() -> Iterator[pa.RecordBatch]:
         try:
-            for rows in buckets.read(Path(getattr(task, side)), table, task.first, task.end, columns):
+            for rows in source:
                 yield from rows.to_batches()
         except InputError as problem:
             problems.append(problem)
@@ -370,47 +395,19 @@ def sampled(share: float, seed: int, *columns: Integers) -> Mask:
     return numbers < np.uint64(share * 2**64)
 
 
-def _pages(db: duckdb.DuckDBPyConnection, task: DiffTask) -> pa.Table:
-    """Return the article of every subject that has one: in recent (``is_now``), or else in prev.
-
-    Articles of prev matter only for subjects whose facts can be gone.
-    """
-    recent = Path(task.recent_articles)
+def _find_pages(db: duckdb.DuckDBPyConnection, task: DiffTask) -> None:
+    """Make table ``pages``: the article of every subject that has one."""
+    db.execute("CREATE TEMP TABLE page_items (page_id BIGINT, item BIGINT)")
+    if task.page_items is not None:
+        source = read_columns([Path(task.page_items)], PAGE_ITEMS.names)
+        wanted = f"item % {BUCKETS} >= {task.first} AND item % {BUCKETS} < {task.end}"
+        _load(db, source, PAGE_ITEMS, f"INSERT INTO page_items FROM source WHERE {wanted}")
+    columns = pa.schema([PAGES.field(name) for name in ("page_id", "article", "title")])
+    for articles, query in ((task.prev_articles, _ARTICLES_THEN), (task.recent_articles, _ARTICLES_NOW)):
+        _load(db, read_columns(wiki_extract.files(Path(articles), "pages"), columns.names), columns, query)
     if task.page_items is None:
-        items, pages = _titled(db, recent, "recent_items")
-    else:
-        items, pages = _page_items(Path(task.page_items), task.first, task.end)
-        exists = are_articles(recent, pages)
-        items, pages = items[exists], pages[exists]
-    items_then, pages_then = _titled(db, Path(task.prev_articles), "prev_touched")
-    gone = ~are_articles(recent, pages_then)
-    db.register("pages_now", pa.table({"id": items, "page_id": pages}))
-    db.register("pages_then", pa.table({"id": items_then[gone], "page_id": pages_then[gone]}))
-    return db.sql(
-        """
-        SELECT id, min(page_id) AS page_id, true AS is_now FROM pages_now GROUP BY id
-        UNION ALL
-        SELECT id, min(page_id), false FROM pages_then ANTI JOIN pages_now USING (id) GROUP BY id
-        """
-    ).to_arrow_table()
-
-
-def _titled(db: duckdb.DuckDBPyConnection, articles: Path, items: str) -> tuple[Integers, Integers]:
-    """Return the items of a table that have an article of their title in ``articles``, and the articles' page ids."""
-    subjects = db.sql(f"SELECT s, title FROM {items} WHERE title IS NOT NULL").to_arrow_table()
-    which, page_ids = articles_titled(articles, subjects["title"].cast(HASH).combine_chunks())
-    return subjects["s"].to_numpy()[which], page_ids
-
-
-def _page_items(path: Path, first: int, end: int) -> tuple[Integers, Integers]:
-    """Return the items in buckets [first, end) of a PAGE_ITEMS file and their pages, which need not be articles."""
-    found = [PAGE_ITEMS.empty_table()]
-    with KeptFile(path) as file:
-        for batch in file.iter_batches(_PAGE_ITEMS, columns=PAGE_ITEMS.names, use_threads=False):
-            wanted = pa.array(in_buckets(batch["item"].to_numpy(), first, end))
-            found.append(pa.Table.from_batches([batch.filter(wanted)]))
-    rows = pa.concat_tables(found)
-    return rows["item"].to_numpy(), rows["page_id"].to_numpy()
+        db.execute("INSERT INTO page_items SELECT page_id, s FROM articles_now JOIN recent_items USING (title)")
+    db.execute(_PAGES)
 
 
 def _properties(*extracts: Path) -> list[pa.Table]:

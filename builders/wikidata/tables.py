@@ -2,8 +2,7 @@
 
 A row's bucket is the number of its subject modulo BUCKETS. A file holds a few buckets; a row group holds one bucket or
 several small ones. A later task works on some buckets, and opens only the files and reads only the row groups that
-can have them. Facts of items without a page in the wiki, which are most items, have row groups of their own, because
-few of them are ever read.
+can have them.
 """
 
 from __future__ import annotations
@@ -145,8 +144,8 @@ def _can_have_buckets(name: str, first: int, end: int) -> bool:
 class BucketWriter:
     """Writes rows of a table into Parquet files, sorted by bucket.
 
-    Small buckets share a row group, because each row group takes time to write and to read. Rows that are marked
-    ``untitled`` get row groups of their own. Within a bucket, rows keep their order. No empty file is written.
+    Small buckets share a row group, because each row group takes time to write and to read. Within a bucket, rows keep
+    their order. No empty file is written.
     """
 
     def __init__(self, folder: Path, table: str, name: str) -> None:
@@ -155,8 +154,7 @@ class BucketWriter:
         self._files: dict[str, ParquetWriter] = {}
         self._single_file = False
         self._open = contextlib.ExitStack()
-        # by bucket: first all rows with a title, then the untitled ones
-        self._held: list[list[pa.Table]] = [[] for _ in range(2 * BUCKETS)]
+        self._held: list[list[pa.Table]] = [[] for _ in range(BUCKETS)]  # by bucket
         self._rows = self._bytes = 0
 
     @property
@@ -176,20 +174,18 @@ class BucketWriter:
         with self._open:  # an error in _flush reaches the open files, which then vanish
             self._flush()
 
-    def add(self, subjects: Integers, untitled: Mask | None = None, **columns: Any) -> None:
+    def add(self, subjects: Integers, **columns: Any) -> None:
         """Add rows, given as columns."""
         columns |= {"bucket": (subjects % BUCKETS).astype(np.int32), "s": subjects}
         table = pa.table([pa.array(columns[field.name], field.type) for field in self.schema], self.schema)
-        self.add_table(table, untitled)
+        self.add_table(table)
 
-    def add_table(self, table: pa.Table, untitled: Mask | None = None) -> None:
+    def add_table(self, table: pa.Table) -> None:
         """Add the rows of a table with this writer's schema."""
         places = table["bucket"].to_numpy().astype(np.uint8)
-        if untitled is not None:
-            places += np.uint8(BUCKETS) * untitled
         order = np.argsort(places, kind="stable")
         table = table.take(pa.array(order))
-        starts = np.searchsorted(places[order], np.arange(2 * BUCKETS + 1))
+        starts = np.searchsorted(places[order], np.arange(BUCKETS + 1))
         for held, (first, end) in zip(self._held, pairwise(starts.tolist()), strict=True):
             if end > first:
                 held.append(table.slice(first, end - first))
@@ -201,7 +197,7 @@ class BucketWriter:
     def _flush(self) -> None:
         if not self._files:
             self._single_file = self._rows < SINGLE_FILE_ROWS
-        for first in range(0, 2 * BUCKETS, FILE_BUCKETS):
+        for first in range(0, BUCKETS, FILE_BUCKETS):
             group: list[pa.Table] = []
             for held in self._held[first : first + FILE_BUCKETS]:
                 rows = sum(table.num_rows for table in [*group, *held])
@@ -215,7 +211,7 @@ class BucketWriter:
         self._rows = self._bytes = 0
 
     def _write(self, group: list[pa.Table], place: int) -> None:
-        part = "all" if self._single_file else f"{place % BUCKETS // FILE_BUCKETS}"
+        part = "all" if self._single_file else f"{place // FILE_BUCKETS}"
         if part not in self._files:
             path = self._stem.with_name(f"{self._stem.name}-{part}.parquet")
             deltas = [name for name in self._plain if name in _DELTAS]

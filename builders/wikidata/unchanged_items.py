@@ -60,16 +60,15 @@ def run(task: CopyTask, folder: Path) -> Report:
     """
     base, name = folder.parent.parent / task.base, f"{task.index:05d}"
     lines = buckets.read(folder.parent, "unchanged", task.first, task.end, ("s",))
-    none = np.empty(0, np.int64)
-    items, times = np.unique(np.concatenate([none, *(integers(rows, "s") for rows in lines)]), return_counts=True)
-    counts, found, untitled = dict.fromkeys(_COUNTS, 0), 0, [none]
+    numbers = [np.empty(0, np.int64), *(integers(rows, "s") for rows in lines)]
+    items, times = np.unique(np.concatenate(numbers), return_counts=True)
+    counts, found = dict.fromkeys(_COUNTS, 0), 0
     with BucketWriter(folder, "facts", name) as facts, BucketWriter(folder, "entities", name) as entities:
         for rows in buckets.read(base, "entities", task.first, task.end, ENTITIES.names):
             records = rows.filter(pa.array(buckets.subject_in(rows, items)))
             if not records.num_rows:
                 continue
             found += records.num_rows
-            untitled.append(integers(records.filter(pc.is_null(records["title"])), "s"))
             which = np.repeat(np.arange(records.num_rows), times[buckets.find(items, integers(records, "s"))[0]])
             nth = np.arange(len(which)) - np.searchsorted(which, which)
             records = _seen(records.take(pa.array(which)), -1 - nth)
@@ -78,10 +77,9 @@ def run(task: CopyTask, folder: Path) -> Report:
                 counts[column] += pc.sum(records[column]).as_py()
         if found != len(items):
             raise InputError(f"{base}: {found} of {len(items)} items found; delete {folder.parent} and build again")
-        without_page = np.sort(np.concatenate(untitled))
         for rows in buckets.read(base, "facts", task.first, task.end, FACTS.names):
             rows = rows.filter(pa.array(buckets.subject_in(rows, items)))
-            facts.add_table(_seen(rows, np.full(rows.num_rows, -1)), buckets.subject_in(rows, without_page))
+            facts.add_table(_seen(rows, np.full(rows.num_rows, -1)))
     return {
         "statements": {
             **{name: counts[name] for name in ("facts", "not_best_rank")},

@@ -1,8 +1,8 @@
 """Stage wiki-extract: write the pages of a Wikipedia dump to Parquet, in the order of the dump.
 
-Each task writes two Parquet tables, and the tables of titles that module ``titles`` searches. Table ``articles`` has
-the pages of namespace 0 that are not redirects, with their wikitext. Table ``pages`` has all pages: it tells a new
-article from one that was a redirect or in another namespace before.
+Each task writes two Parquet tables. Table ``articles`` has the pages of namespace 0 that are not redirects, with their
+wikitext. Table ``pages`` has all pages: it tells a new article from one that was a redirect or in another namespace
+before, and finds the page of a title.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.streams import split
-from temporalwiki.builders.wikipedia.titles import TitleWriter
+from temporalwiki.builders.wikipedia.titles import HASH, title_hash
 from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, read_header, read_pages
 
 VERSION = 9  # a new version makes the extracts of earlier builds stale
@@ -46,7 +46,16 @@ _WRITING: dict[str, Any] = {
     "packed": ("packed",),
 }
 _CODEC = pa.Codec("lz4_raw")  # zstd packs a quarter smaller, but takes four times as long to unpack
-PAGES = pa.schema({"page_id": pa.int64(), "namespace": pa.int32(), "redirect": pa.bool_(), "revision_id": pa.int64()})
+PAGES = pa.schema(
+    {
+        "page_id": pa.int64(),
+        "namespace": pa.int32(),
+        "redirect": pa.bool_(),
+        "revision_id": pa.int64(),
+        "article": pa.bool_(),  # whether table ``articles`` has it
+        "title": HASH,  # null outside of namespace 0
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -84,19 +93,19 @@ def run(task: ExtractTask, folder: Path) -> Report:
     newest = None
     with (
         ParquetWriter(folder / f"articles-{task.index:05d}.parquet", ARTICLES, **_WRITING) as articles,
-        ParquetWriter(folder / f"pages-{task.index:05d}.parquet", PAGES) as pages,
-        TitleWriter(folder, task.index) as titles,
+        ParquetWriter(folder / f"pages-{task.index:05d}.parquet", PAGES, plain=("title",)) as pages,
     ):
         ranged = task.start, task.end, task.cut, task.allow_truncated
         for page in read_pages(path, header, counts, *ranged, listed=task.listed):
             page_id, namespace, title, redirect, revision_id, parent_id, timestamp, text, missing = page
-            pages.write((page_id, namespace, redirect, revision_id))
+            article = namespace == 0 and not redirect and text is not None
+            hashed = title_hash(title) if namespace == 0 else None
+            pages.write((page_id, namespace, redirect, revision_id, article, hashed))
             if newest is None or timestamp > newest:
                 newest = timestamp
             if namespace != 0:
                 kinds["other_namespaces"] += 1
                 continue
-            titles.add(title, page_id, not redirect and text is not None)
             if redirect:
                 kinds["redirects"] += 1
             elif text is None:
@@ -110,7 +119,7 @@ def run(task: ExtractTask, folder: Path) -> Report:
                 articles.write(row, size=len(packed))
     if kinds["articles"] == 0 and counts.dropped.get("no_text", 0) > 0:
         raise InputError(f"{path}: no article in it holds text: is it a stub dump? Take pages-articles-multistream")
-    wrote = titles.wrote
+    wrote = []
     for file in (articles, pages):
         if file.rows_written:
             wrote.append(file.path)

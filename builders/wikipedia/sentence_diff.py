@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter, byte_strings
 from temporalwiki.builders.stages import Report
-from temporalwiki.builders.wikipedia.extract import files, unpack
+from temporalwiki.builders.wikipedia.extract import ARTICLES, files, unpack
 from temporalwiki.builders.wikipedia.novelty import COMPARISONS, Key, letters, not_alike
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, both_paragraphs
 from temporalwiki.builders.wikipedia.sentences import (
@@ -36,8 +36,7 @@ from temporalwiki.builders.wikipedia.sentences import (
 from temporalwiki.builders.wikipedia.titles import titles_among
 
 VERSION = 5
-RANGE = 256 << 20  # bytes of the recent snapshot's wikitext a task
-_MOST_OPEN = 32  # row groups in memory
+RANGE = 128 << 20  # bytes of the recent snapshot's wikitext a task, which holds it compressed
 
 CHANGED = pa.schema(
     {
@@ -232,84 +231,62 @@ def plan(
     ]
 
 
-class _RowGroup:
-    """A row group of an articles file, whose columns are read on first use."""
-
-    def __init__(self, file: KeptFile, number: int) -> None:
-        self.path, self._file, self._number = file.path, file, number
-        self.last = file.group_range(number, "page_id")[1]
-        self._columns: dict[str, pa.ChunkedArray] = {}
-
-    def column(self, name: str) -> pa.ChunkedArray:
-        if name not in self._columns:
-            file = self._file.unverified if name == "packed" else self._file
-            column = file.read_row_group(self._number, columns=[name], use_threads=False)[name]
-            if name == "timestamp":  # as integers: datetime objects take longer to make than the rest of a row
-                column = column.cast(CHANGED.field(name).type).cast(pa.int64())
-            self._columns[name] = column
-        return self._columns[name]
-
-
 class Article:
-    """An article of an extract; its columns and text are read on first use."""
+    """An article of an extract, whose text is unpacked when it is asked for."""
 
-    __slots__ = ("_articles", "_group", "_row", "at", "page_id", "revision_id")
+    __slots__ = ("_articles", "at", "page_id", "revision_id")
 
-    def __init__(self, articles: Articles, at: int, group: _RowGroup, row: int) -> None:
+    def __init__(self, articles: Articles, at: int) -> None:
         self.at = at  # its position in ``articles``
         self.page_id, self.revision_id = int(articles.page_ids[at]), int(articles.revision_ids[at])
-        self._articles, self._group, self._row = articles, group, row
+        self._articles = articles
 
     def __getitem__(self, column: str) -> Any:
-        return self._group.column(column)[self._row].as_py()
+        return self._articles.columns[column][self.at].as_py()
 
     @property
     def wikitext(self) -> str:
         """Its wikitext, unpacked at every access. Raises InputError if it is damaged."""
-        path = self._group.path
         try:
-            wikitext = unpack(self._group.column("packed")[self._row].as_buffer(), self["size"])
+            wikitext = unpack(self._articles.columns["packed"][self.at].as_buffer(), self["size"])
         except (pa.ArrowInvalid, OSError):
             wikitext = b""
         if hashlib.sha1(wikitext, usedforsecurity=False).digest() != self._articles.sha1s[self.at].tobytes():
-            raise InputError(
-                f"{path}: the text of page {self.page_id} is damaged; delete {path.parent} and build again"
-            )
+            folder = self._articles.folder
+            raise InputError(f"{folder}: the text of page {self.page_id} is damaged; delete it and build again")
         return wikitext.decode()
 
 
 class Articles:
-    """The articles of an extract with ids in [first, end), sorted by id, one for each page.
+    """The articles of an extract with ids in [first, end), in memory, sorted by id, one for each page.
 
-    If an extract has several rows for a page, the newest revision counts, and of equal revisions the last row. Ids,
-    revisions and SHA-1 are in memory as arrays. The rest is read by row group, so articles should be asked for in
-    ascending order.
+    If an extract has several rows for a page, the newest revision counts, and of equal revisions the last row.
     """
 
     def __init__(self, folder: Path, first: int, end: int) -> None:
-        self._groups: list[tuple[KeptFile, int]] = []
-        self._open: dict[int, _RowGroup] = {}
-        parts: list[Sequence[npt.NDArray[Any]]] = [[np.empty(0, kind) for kind in ("i8", "i8", "V20", "i8", "i8")]]
+        self.folder = folder
+        checked = [name for name in ARTICLES.names if name != "packed"]  # each text has a checksum of its own
+        found = [ARTICLES.empty_table()]
         for path in files(folder, "articles"):
-            for file, number in _groups(path, first, end):
-                table = file.read_row_group(number, columns=["page_id", "revision_id", "sha1"], use_threads=False)
-                columns = table["page_id"].to_numpy(), table["revision_id"].to_numpy(), byte_strings(table["sha1"])
-                rows = np.flatnonzero((columns[0] >= first) & (columns[0] < end))
-                parts.append((*(column[rows] for column in columns), np.full(len(rows), len(self._groups)), rows))
-                self._groups.append((file, number))
-        pages, revisions, *_ = found = [np.concatenate(column) for column in zip(*parts, strict=True)]
+            for file, group in _groups(path, first, end):
+                rows = file.read_row_group(group, checked)
+                packed = file.unverified.read_row_group(group, ["packed"])["packed"]
+                rows, ids = rows.append_column(ARTICLES.field("packed"), packed), rows["page_id"].to_numpy()
+                found.append(rows.filter(pa.array((ids >= first) & (ids < end))).cast(ARTICLES))
+        table = pa.concat_tables(found)
+        pages, revisions = (table[name].to_numpy() for name in ("page_id", "revision_id"))
         order = np.lexsort((revisions, pages))
         last = np.append(np.diff(pages[order]) > 0, True)[: len(order)]  # the last row of each page
         self.duplicates = len(order) - int(last.sum())
-        self.page_ids, self.revision_ids, self.sha1s, self._group, self._row = (c[order[last]] for c in found)
+        table = table.take(pa.array(order[last]))
+        self.columns = {name: table[name].combine_chunks() for name in ARTICLES.names}
+        # as integers: datetime objects take longer to make than the rest of a row
+        self.columns["timestamp"] = self.columns["timestamp"].cast(pa.int64())
+        self.page_ids, self.revision_ids = (self.columns[name].to_numpy() for name in ("page_id", "revision_id"))
+        self.sha1s = byte_strings(table["sha1"])
 
     def __getitem__(self, at: int) -> Article:
-        group, page_id = int(self._group[at]), int(self.page_ids[at])
-        if group not in self._open:  # callers go up by id: groups with only smaller ids are done
-            held = {number: held for number, held in self._open.items() if held.last >= page_id}
-            self._open = held if len(held) < _MOST_OPEN else {}  # in a dump that is not in page order
-            self._open[group] = _RowGroup(*self._groups[group])
-        return Article(self, at, self._open[group], int(self._row[at]))
+        return Article(self, at)
 
     def __len__(self) -> int:
         return len(self.page_ids)
@@ -321,12 +298,12 @@ class Articles:
 
 
 def _groups(path: Path, first: int, end: int) -> Iterator[tuple[KeptFile, int]]:
-    """Yield the row groups that may have pages in [first, end). The files stay open, for articles to read from."""
-    file = KeptFile(path)
-    for number in range(file.num_row_groups):
-        low, high = file.group_range(number, "page_id")
-        if high >= first and low < end:
-            yield file, number
+    """Yield the row groups that may have pages in [first, end)."""
+    with KeptFile(path) as file:
+        for number in range(file.num_row_groups):
+            low, high = file.group_range(number, "page_id")
+            if high >= first and low < end:
+                yield file, number
 
 
 class _PreviousPages:
@@ -401,7 +378,9 @@ class _RangeDiff(contextlib.ExitStack):
         self.previous_pages = _PreviousPages(Path(task.prev), task.first, task.end)
         new = np.flatnonzero(~np.isin(recent.page_ids, self.previous_pages.pages))
         # titles of new pages that another page had in prev
-        self.old_titles = titles_among(Path(task.prev), sorted({recent[at]["title"] for at in new.tolist()}))
+        self.old_titles = titles_among(
+            files(Path(task.prev), "pages"), sorted({recent[at]["title"] for at in new.tolist()})
+        )
         self.pages = {"read": len(recent), "unchanged": 0, "new": 0, "updated": 0}
         self.dropped: dict[str, int] = {}
         self.unchanged_because = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0, "only_deletions": 0}

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import discard, only_one, read_small, sweep, whole_file
+from temporalwiki.base.files import discard, only_one, read_small, sweep, whole_file, whole_folder
 from temporalwiki.base.json_files import read_json
 from temporalwiki.builders.checksums import is_listed
 from temporalwiki.builders.manifests import read_manifests
@@ -28,6 +29,44 @@ def test_a_file_is_whole_or_absent(tmp_path: Path) -> None:
     with whole_file(path) as part:
         part.write_text("whole")
     assert [p.name for p in tmp_path.iterdir()] == ["f"]
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is synced and renamed, in order; the random part of a name is a star."""
+    found: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def record(step: str, path: str | Path) -> None:
+        found.append(f"{step} {re.sub('[0-9a-f]{8}', '*', Path(path).name)}")
+
+    def record_fsync(descriptor: int) -> None:
+        record("sync", Path(f"/proc/self/fd/{descriptor}").readlink())
+        fsync(descriptor)
+
+    def record_replace(path: Path, target: Path) -> Path:
+        record("rename to", target)
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", record_fsync)
+    monkeypatch.setattr(Path, "replace", record_replace)
+    return found
+
+
+def test_a_file_is_synced_before_it_gets_its_name_and_its_folder_after_it(tmp_path: Path, steps: list[str]) -> None:
+    with whole_file(tmp_path / "new" / "f") as part:
+        assert steps == [f"sync {tmp_path.name}"]  # it has got a folder
+        part.write_text("whole")
+    assert steps[1:] == ["sync .f.*.part", "rename to f", "sync new"]
+
+
+def test_all_of_a_folder_is_synced_before_it_gets_its_name(tmp_path: Path, steps: list[str]) -> None:
+    with whole_folder(tmp_path / "out") as part:
+        (part / "a").write_text("a")
+        (part / "in").mkdir()
+        (part / "in" / "b").write_text("b")
+        steps.clear()
+    assert steps == ["sync b", "sync in", "sync a", "sync .out.part", "rename to out", f"sync {tmp_path.name}"]
 
 
 def test_two_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:

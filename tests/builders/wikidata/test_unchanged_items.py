@@ -244,7 +244,7 @@ def without_run(build: dict[str, Any]) -> dict[str, Any]:
 def full(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Builds of both months that parse every item."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extract, "_unchanged", lambda _data, bounds, _base: [0] * len(bounds))
+        patch.setattr(extract, "_unchanged", lambda block, _base: [0] * len(block))
         folders = [tmp_path_factory.mktemp("full") for _ in MONTHS]
         return [
             without_run(built(dumps, folder / "out", month)) for folder, month in zip(folders, MONTHS, strict=True)

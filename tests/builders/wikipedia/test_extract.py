@@ -7,7 +7,6 @@ import random
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -15,10 +14,10 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import total
-from temporalwiki.builders.wikipedia import extract, sentence_diff, titles
+from temporalwiki.builders.wikipedia import extract
 from temporalwiki.builders.wikipedia.extract import files, unpack
 from temporalwiki.builders.wikipedia.sentence_diff import Articles
-from temporalwiki.builders.wikipedia.titles import HASH, are_articles, articles_titled, title_hash, titles_among
+from temporalwiki.builders.wikipedia.titles import title_hash, titles_among
 
 from a_folder import contents
 from tiny_dumps import FOOTER, header, page, write_bz2
@@ -57,12 +56,12 @@ def test_articles_and_pages_are_written_and_everything_is_counted(tmp_path: Path
     assert (articles[0]["title"], str(articles[0]["timestamp"])) == ("Three", "2021-10-01 00:00:00+00:00")
     pages = [tuple(row.values()) for row in read_rows(files(folder, "pages"))]
     assert pages == [
-        (3, 0, False, 30),
-        (1, 0, False, 10),
-        (2, 0, True, 20),
-        (4, 1, False, 40),
-        (5, 0, False, 50),
-        (3, 0, False, 28),
+        (3, 0, False, 30, True, title_hash("Three")),
+        (1, 0, False, 10, True, title_hash("One")),
+        (2, 0, True, 20, False, title_hash("Alt")),
+        (4, 1, False, 40, False, None),
+        (5, 0, False, 50, False, title_hash("Lua")),
+        (3, 0, False, 28, True, title_hash("Three")),
     ]
     counts = {"read": 6, "articles": 3, "redirects": 1, "other_namespaces": 1, "dropped": {"not_wikitext": 1}}
     assert report["pages"] == counts
@@ -71,20 +70,18 @@ def test_articles_and_pages_are_written_and_everything_is_counted(tmp_path: Path
 @pytest.mark.fault(
     "large page",
     "pages of 50 kB that are not in page order",
-    "the same articles as in order, with some pages in memory at a time",
+    "the same articles as in order",
 )
 def test_articles_come_in_page_order_whatever_the_order_of_the_dump(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(extract._WRITING, "size", 100_000)
-    monkeypatch.setattr(sentence_diff, "_MOST_OPEN", 2)
     rng = random.Random(5)
     pages = [page(n, f"T{n}", rng.randbytes(25_000).hex(), revision_id=n) for n in range(1, 25)]
     read = []
     for folder in ("ordered", "shuffled"):
         articles = Articles(run(tmp_path, pages, folder)[0], 1, 30)
         read.append([(articles[at]["title"], articles[at].wikitext) for at in range(len(articles))])
-        assert len(articles._open) <= 2
         rng.shuffle(pages)
     assert read[0] == read[1]
     assert [title for title, _ in read[0]] == [f"T{n}" for n in range(1, 25)]
@@ -136,28 +133,14 @@ def test_no_page_is_lost_between_ranges(
         assert (found["read"], found["articles"], found["dropped"]) == (10, 10 - sum(expected.values()), expected)
 
 
-@pytest.mark.parametrize("rows_a_file", [1, 2, 1000])
-def test_titles_of_namespace_0_and_articles_are_found_whatever_the_files(
-    tmp_path: Path, rows_a_file: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(titles, "_ROWS", rows_a_file)
-    folder, _ = run(tmp_path)
+def test_titles_of_namespace_0_are_found(tmp_path: Path) -> None:
+    pages = files(run(tmp_path)[0], "pages")
     asked = ["One", "Alt", "Three", "Lua", "Talk:One", "Four", "", "one"]
-    assert titles_among(folder, asked) == {"One", "Alt", "Three", "Lua"}
-    which, page_ids = articles_titled(folder, pa.array(map(title_hash, asked), HASH))
-    assert sorted(zip(which.tolist(), page_ids.tolist(), strict=True)) == [(0, 1), (2, 3), (2, 3)]  # held twice
-    assert are_articles(folder, np.arange(7)).tolist() == [False, True, False, True, False, False, False]
-
-
-def test_an_extract_without_pages_in_namespace_0_has_no_titles(tmp_path: Path) -> None:
-    folder, _ = run(tmp_path, [page(4, "Talk:One", "t", ns=1)])
-    assert titles_among(folder, ["Talk:One"]) == set()
-    assert articles_titled(folder, pa.array([title_hash("Talk:One")], HASH))[0].tolist() == []
-    assert are_articles(folder, np.array([4])).tolist() == [False]
-    assert files(folder, "articles") == []
+    assert titles_among(pages, asked) == {"One", "Alt", "Three", "Lua"}
+    assert titles_among(pages, []) == set()
 
 
 def test_the_same_dump_gives_the_same_bytes(tmp_path: Path) -> None:
     made = [run(tmp_path, folder=folder)[0] for folder in ("a", "b")]
     assert contents(made[0]) == contents(made[1])
-    assert contents(made[0]).keys() == {"articles-00000.parquet", "pages-00000.parquet", "titles-00000-000.npy"}
+    assert contents(made[0]).keys() == {"articles-00000.parquet", "pages-00000.parquet"}
