@@ -319,8 +319,8 @@ class _PreviousPages:
                 parts.append((pages[within], revisions[within]))
         pages, revisions = map(np.concatenate, zip(*parts, strict=True))
         order = np.lexsort((revisions, pages))[::-1]  # of a page with several rows, the newest revision counts
-        self.pages, first = np.unique(pages[order], return_index=True)
-        self._revisions = revisions[order][first]
+        self.pages, newest = np.unique(pages[order], return_index=True)
+        self._revisions = revisions[order][newest]
 
     def revision(self, page_id: int) -> int | None:
         at = int(np.searchsorted(self.pages, page_id))

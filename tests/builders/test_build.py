@@ -83,6 +83,22 @@ def out(dumps: Path, snapshots: list[Snapshot], tmp_path_factory: pytest.TempPat
     return out
 
 
+@pytest.fixture(scope="module")
+def few(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The dumps of a small world, for tests that build again and again."""
+    dumps = tmp_path_factory.mktemp("few")
+    write_odd_world(dumps, World(people=40), hostile=False)
+    return dumps
+
+
+@pytest.fixture(scope="module")
+def built(few: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a build makes of the small world."""
+    out = tmp_path_factory.mktemp("few-built") / "temporalwiki"
+    run(few, out)
+    return out
+
+
 def flat(paragraphs: list[list[str]]) -> list[str]:
     """Return the text of paragraphs. The items of a list are sentences here and lines in a build."""
     return [" ".join(paragraph) for paragraph in paragraphs]
@@ -325,16 +341,16 @@ def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) ->
 
 
 def test_other_cuts_into_tasks_give_the_same_bytes(
-    dumps: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wiki_extract, "RANGE", 20_000)
+    monkeypatch.setattr(wiki_extract, "RANGE", 6_000)
     monkeypatch.setattr(wiki_diff, "RANGE", 1)
-    monkeypatch.setattr("temporalwiki.builders.wikidata.extract.RANGE", 10_000)
-    monkeypatch.setattr("temporalwiki.builders.wikidata.fact_diff.FACTS_A_TASK", 100)
-    run(dumps, tmp_path / "many", jobs=1)
+    monkeypatch.setattr("temporalwiki.builders.wikidata.extract.RANGE", 4_000)
+    monkeypatch.setattr("temporalwiki.builders.wikidata.fact_diff.FACTS_A_TASK", 40)
+    run(few, tmp_path / "many", jobs=1)
     assert len(list((tmp_path / "many.work").rglob("articles-*.parquet"))) > 6
-    assert parquet_bytes(tmp_path / "many") == parquet_bytes(out)
-    assert read_manifests(tmp_path / "many")[0].content["counts"] == read_manifests(out)[0].content["counts"]
+    assert parquet_bytes(tmp_path / "many") == parquet_bytes(built)
+    assert read_manifests(tmp_path / "many")[0].content["counts"] == read_manifests(built)[0].content["counts"]
 
 
 def test_the_reports_of_a_stage_list_every_file_in_its_folder(out: Path) -> None:
@@ -353,19 +369,19 @@ def command(dumps: Path, out: Path, *more: str) -> list[str]:
     return [sys.executable, "-c", program, *arguments, "--unchanged-fraction", "1", *more]
 
 
-def test_the_locale_and_the_hash_seed_change_nothing(dumps: Path, out: Path, tmp_path: Path) -> None:
+def test_the_locale_and_the_hash_seed_change_nothing(few: Path, built: Path, tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONHASHSEED": "7", "LC_ALL": "C", "PYTHONUTF8": "0", "TZ": "Asia/Seoul"}
-    subprocess.run(command(dumps, tmp_path / "c"), env=environment, check=True, capture_output=True)
-    assert parquet_bytes(tmp_path / "c") == parquet_bytes(out)
+    subprocess.run(command(few, tmp_path / "c"), env=environment, check=True, capture_output=True)
+    assert parquet_bytes(tmp_path / "c") == parquet_bytes(built)
 
 
 @pytest.mark.fault("kill -9", "build in two processes: at random moments", SAME_BYTES)
-def test_killed_five_times_and_resumed_it_gives_the_same_bytes(dumps: Path, out: Path, tmp_path: Path) -> None:
+def test_killed_five_times_and_resumed_it_gives_the_same_bytes(few: Path, built: Path, tmp_path: Path) -> None:
     target, moments = tmp_path / "killed", random.Random(5)
     begun: set[Path] = set()  # stages
     killed = 0
     for _ in range(5):
-        running = subprocess.Popen(command(dumps, target, "--jobs", "2"), stderr=subprocess.DEVNULL)
+        running = subprocess.Popen(command(few, target, "--jobs", "2"), stderr=subprocess.DEVNULL)
         while running.poll() is None and begun.issuperset(now := set(tmp_path.rglob("stage.json"))):
             time.sleep(0.01)
         begun |= now
@@ -375,8 +391,8 @@ def test_killed_five_times_and_resumed_it_gives_the_same_bytes(dumps: Path, out:
         running.wait()
     assert killed >= 3
     assert len(begun) >= 5
-    subprocess.run(command(dumps, target, "--jobs", "2"), check=True, capture_output=True)
-    assert parquet_bytes(target) == parquet_bytes(out)
+    subprocess.run(command(few, target, "--jobs", "2"), check=True, capture_output=True)
+    assert parquet_bytes(target) == parquet_bytes(built)
     assert problems(target, read_manifests(target)[0]) == []
 
 
@@ -455,10 +471,10 @@ def test_a_kept_extract_of_a_dump_that_was_fetched_again_is_not_used(tmp_path: P
 
 
 def test_dumps_named_by_another_path_are_not_extracted_again(
-    dumps: Path, snapshots: list[Snapshot], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "link").symlink_to(dumps)
-    run(dumps, tmp_path / "out")
+    (tmp_path / "link").symlink_to(few)
+    run(few, tmp_path / "out")
     made = {path: path.stat().st_mtime_ns for path in (tmp_path / "out.work" / "extracts").rglob("*.parquet")}
     monkeypatch.chdir(tmp_path)
     run(Path("link"), tmp_path / "out")
@@ -479,12 +495,12 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-def test_a_rerun_with_another_option_uses_nothing_stale(dumps: Path, out: Path, tmp_path: Path, option: str) -> None:
-    run(dumps, tmp_path / "fresh", OPTIONS[option])
-    run(dumps, tmp_path / "again")
-    assert parquet_bytes(tmp_path / "again") == parquet_bytes(out)
-    run(dumps, tmp_path / "again", OPTIONS[option])
-    assert parquet_bytes(tmp_path / "again") == parquet_bytes(tmp_path / "fresh") != parquet_bytes(out)
+def test_a_rerun_with_another_option_uses_nothing_stale(few: Path, built: Path, tmp_path: Path, option: str) -> None:
+    run(few, tmp_path / "fresh", OPTIONS[option])
+    run(few, tmp_path / "again")
+    assert parquet_bytes(tmp_path / "again") == parquet_bytes(built)
+    run(few, tmp_path / "again", OPTIONS[option])
+    assert parquet_bytes(tmp_path / "again") == parquet_bytes(tmp_path / "fresh") != parquet_bytes(built)
 
 
 def test_options_that_are_wrong_are_refused() -> None:
@@ -557,10 +573,10 @@ def test_the_manifest_has_the_cost_of_every_stage(dumps: Path, out: Path) -> Non
     assert stages["wiki-extract recent"]["mb_per_cpu_second"] > 0
 
 
-def test_stages_of_an_earlier_run_count_as_kept_and_only_the_run_differs(dumps: Path, tmp_path: Path) -> None:
-    first = run(dumps, tmp_path / "out").content
+def test_stages_of_an_earlier_run_count_as_kept_and_only_the_run_differs(few: Path, tmp_path: Path) -> None:
+    first = run(few, tmp_path / "out").content
     assert list(first["run"]["stages"]) == STAGES
-    second = run(dumps, tmp_path / "out", jobs=2).content
+    second = run(few, tmp_path / "out", jobs=2).content
     assert {**first, "run": None} == {**second, "run": None}
     before, after = (content["run"]["stages"] for content in (first, second))
     for name in STAGES[:-2]:
@@ -574,9 +590,9 @@ def test_stages_of_an_earlier_run_count_as_kept_and_only_the_run_differs(dumps: 
 
 
 def test_checksums_of_dumps_that_were_read_before_are_not_made_again(
-    dumps: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run(dumps, tmp_path / "out")
+    run(few, tmp_path / "out")
     read: list[str] = []
 
     def noted(path: Path, algorithm: str) -> str:
@@ -584,11 +600,11 @@ def test_checksums_of_dumps_that_were_read_before_are_not_made_again(
         return digest(path, algorithm)
 
     monkeypatch.setattr("temporalwiki.builders.checksums.digest", noted)
-    run(dumps, tmp_path / "out", BuildOptions(seed=1))
+    run(few, tmp_path / "out", BuildOptions(seed=1))
     assert read == []
-    changed = wikidata_file(dumps, "20211129")
+    changed = wikidata_file(few, "20211129")
     os.utime(changed, (1, 1))
-    manifest = run(dumps, tmp_path / "out")
+    manifest = run(few, tmp_path / "out")
     assert read == [changed.name]
     took = manifest.content["run"]["stages"]["checksums"]
     assert (took["tasks"], took["kept"]) == (4, 3)
