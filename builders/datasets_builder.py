@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
 
@@ -75,13 +76,16 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         tasks = checksums.plan(sources.files)
         hashed = checksums.compute(tasks, Path(config.work) / "build" / "checksums")
         inputs = [(task.file, hashed[task]["sha1"]) for task in tasks]
-        options = (config.seed, config.unchanged_fraction, config.allow_truncated, config.compare, config.caps)
+        self._options = BuildOptions(
+            include=(config_name,),
+            **{one.name: getattr(config, one.name) for one in fields_of(BuildOptions) if one.name != "include"},
+        )
         super().__init__(
             cache_dir=cache_dir,
             dataset_name="temporalwiki",
             config_name=config_name,
             # a class outside the Hub has no hash of its own: the cache would serve another build's rows
-            hash=fingerprint(inputs, options),
+            hash=fingerprint(inputs, self._options),
             **fields,
         )
         self._sources = sources
@@ -91,23 +95,10 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         config: TemporalWikiConfig = self.config
-        options = BuildOptions(
-            include=(config.name,),
-            seed=config.seed,
-            unchanged_fraction=config.unchanged_fraction,
-            allow_truncated=config.allow_truncated,
-            compare=config.compare,
-            caps=config.caps,
-        )
-        work = Path(config.work)
+        work, machine = Path(config.work), find_machine(jobs=config.jobs)
         folder = work / "dataset"
         manifest = build(
-            self._sources,
-            folder,
-            work / "build",
-            options,
-            find_machine(jobs=config.jobs),
-            accept_dates=config.accept_dates,
+            self._sources, folder, work / "build", self._options, machine, accept_dates=config.accept_dates
         )
         [name] = [name for name in manifest.configs if name.startswith(f"{config.name}-")]
         return _splits(folder, manifest, name)

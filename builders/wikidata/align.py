@@ -214,9 +214,9 @@ class _Pages:
         self.task = task
         name = f"{task.index:05d}.parquet"
         columns = ["page_id", "title", "revision_id", "previous_revision_id", "sentences"]
-        self.changed = {
-            "changed": _Cursor(read_rows([Path(task.diffs) / f"diffset-{name}"], columns)),
-            "deleted": _Cursor(read_rows([Path(task.diffs) / f"deletions-{name}"], columns)),
+        self.changed: dict[str, dict[int, dict[str, Any]]] = {
+            split: {row["page_id"]: row for row in read_rows([Path(task.diffs) / f"{table}-{name}"], columns)}
+            for split, table in (("changed", "diffset"), ("deleted", "deletions"))
         }
         self.prev, self.recent = (Articles(Path(side), task.first, task.end) for side in (task.prev, task.recent))
         self._page: _Page | None = None
@@ -255,7 +255,7 @@ class _Page:
         """Return the text that must mention a fact of ``split``, or None if it does not exist."""
         if split == "unchanged":
             return self.recent.text
-        row = self._pages.changed[split].at(self.page_id)
+        row = self._pages.changed[split].get(self.page_id)
         if row is None:
             return None
         side, revision = (self.prev, "previous_revision_id") if split == "deleted" else (self.recent, "revision_id")
@@ -270,18 +270,6 @@ class _Page:
         if any(True for alias in row["object_aliases"] for _ in occurrences(article.normalised, nfc(alias))):
             return True
         return any(row["object_title"] in link.hashes for link in article.links)
-
-
-class _Cursor:
-    """Finds rows by page id; pages must be asked for in ascending order."""
-
-    def __init__(self, rows: Iterator[dict[str, Any]]) -> None:
-        self._rows, self._row = rows, next(rows, None)
-
-    def at(self, page_id: int) -> dict[str, Any] | None:
-        while self._row is not None and self._row["page_id"] < page_id:
-            self._row = next(self._rows, None)
-        return self._row if self._row is not None and self._row["page_id"] == page_id else None
 
 
 def _align(row: dict[str, Any], page: _Page) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class UnreadablePage(ValueError):
     """Raised for a page outside the fixed bounds of this parser, or outside the time limit in ``sentences``.
 
     ``reason`` is the key under which the build counts the page: "too_long", "nested_too_deep" or "takes_too_long",
-    followed by "_in_prev" if ``both_paragraphs`` cannot read the previous version.
+    followed by "_in_prev" if ``read_versions`` cannot read the previous version.
     """
 
     def __init__(self, reason: str) -> None:
@@ -62,28 +62,28 @@ def paragraphs(wikitext: str, *, namespaces: Mapping[str, int] | None = None, la
 
     Raises UnreadablePage if the page is longer than MAX_CHARACTERS, or nests deeper than MAX_DEPTH.
     """
-    return _read(wikitext, _Wiki(namespaces, language)).paragraphs
+    return read_page(wikitext, namespaces=namespaces, language=language).paragraphs
 
 
-def both_paragraphs(
-    previous: str,
-    recent: str,
-    *,
-    namespaces: Mapping[str, int] | None = None,
-    language: str = "en",
-    dropped: list[str] | None = None,
-) -> tuple[list[str], list[str]]:
-    """Return the ``paragraphs`` of two versions of a page.
+def read_page(wikitext: str, *, namespaces: Mapping[str, int] | None = None, language: str = "en") -> Lines:
+    """Return the ``paragraphs`` of a page, and the names of the templates that were dropped inside prose."""
+    text = _normalized(wikitext)
+    if text[:40].lstrip().lower().startswith("#redirect"):
+        return Lines([], PAGE_START, [])
+    wiki = _Wiki(namespaces, language)
+    return read_lines(_lines(text, wiki), PAGE_START, wiki.headings)
 
-    If a template inside prose of the recent version is dropped, its name is added to ``dropped``.
+
+def read_versions(
+    previous: str, recent: str, *, namespaces: Mapping[str, int] | None = None, language: str = "en"
+) -> tuple[Lines, Lines]:
+    """Return what ``read_page`` returns of two versions of a page.
+
     Raises UnreadablePage. If the previous version cannot be read, the reason ends in "_in_prev".
     """
-    wiki = _Wiki(namespaces, language)
-    after = _read(recent, wiki)
-    if dropped is not None:
-        dropped += after.dropped
+    after = read_page(recent, namespaces=namespaces, language=language)
     try:
-        return _read(previous, wiki).paragraphs, after.paragraphs
+        return read_page(previous, namespaces=namespaces, language=language), after
     except UnreadablePage as problem:
         raise UnreadablePage(f"{problem.reason}_in_prev") from None
 
@@ -117,14 +117,6 @@ class _Wiki:
         if inside[0][:1] == "{" and after[:1] == "}":  # {{{a parameter}}}
             after = after[1:]
         return shown, after
-
-
-def _read(wikitext: str, wiki: _Wiki) -> Lines:
-    """Return the paragraphs of a page, and the names of the templates that were dropped inside prose."""
-    text = _normalized(wikitext)
-    if text[:40].lstrip().lower().startswith("#redirect"):
-        return Lines([], PAGE_START, [])
-    return read_lines(_lines(text, wiki), PAGE_START, wiki.headings)
 
 
 def marked_lines(wikitext: str, *, namespaces: Mapping[str, int] | None = None, language: str = "en") -> str:

@@ -21,7 +21,7 @@ from temporalwiki.builders.parquet import KeptFile, ParquetWriter, byte_strings
 from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikipedia.extract import ARTICLES, files, unpack
 from temporalwiki.builders.wikipedia.novelty import COMPARISONS, Key, letters, not_alike
-from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, both_paragraphs
+from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, read_versions
 from temporalwiki.builders.wikipedia.sentences import (
     SECONDS,
     Paragraph,
@@ -428,17 +428,14 @@ class _RangeDiff(contextlib.ExitStack):
         """Compare an article whose wikitext changed, or that was no article in prev, and write what differs."""
         language = self.task.language
         text, text_before = after.wikitext, "" if before is None else before.wikitext
-        dropped: list[str] = []
         try:
             with time_limit(SECONDS):  # once for the page: setting a timer takes longer than most steps
-                prev, recent = both_paragraphs(
-                    text_before, text, namespaces=self.namespaces, language=language, dropped=dropped
-                )
-                versions = ArticleVersions(prev, recent, language, self.task.compare)
+                prev, recent = read_versions(text_before, text, namespaces=self.namespaces, language=language)
+                versions = ArticleVersions(prev.paragraphs, recent.paragraphs, language, self.task.compare)
                 added, removed = versions.added(), versions.removed()
                 reworded, reworded_before = versions.reworded(added, removed)
                 other_typography = versions.words_of_other_typography(added)
-                wanted = recent if self.wanted[after.at] else []
+                wanted = recent.paragraphs if self.wanted[after.at] else []
                 whole = [sentences for text in wanted if (sentences := split_sentences(text, language))]
         except UnreadablePage as problem:
             _count(self.dropped, problem.reason)
@@ -446,7 +443,7 @@ class _RangeDiff(contextlib.ExitStack):
         self._write_whole(after, whole, added)
         self.text["words_of_other_typography"] += other_typography
         self.text["sentences_without_formula"] += versions.without_formula
-        for name in dropped:
+        for name in recent.dropped:
             _count(self.templates, name)
         if before is not None and removed:
             revision = before.revision_id

@@ -37,7 +37,7 @@ from tiny_dumps import (
 MONTH = Interval("enwiki", "20211101", "20211201")
 NEXT = Interval("enwiki", "20211201", "20220101")
 WORLD = World(
-    people=150,
+    people=60,
     dates=("20211101", "20211201", "20220101"),
     wikidata_dates=("20211101", "20211129", "20220101"),
 )
@@ -45,9 +45,9 @@ WORLD = World(
 
 @pytest.fixture(scope="module", autouse=True)
 def _small() -> Iterator[None]:
-    """Cut dumps of a few hundred kilobytes into several tasks."""
+    """Cut small dumps into several tasks."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("temporalwiki.builders.wikipedia.extract.RANGE", 60_000)
+        patch.setattr("temporalwiki.builders.wikipedia.extract.RANGE", 25_000)
         yield
 
 

@@ -11,8 +11,9 @@ from temporalwiki.builders.wikipedia.plain_text import (
     MAX_CHARACTERS,
     MAX_DEPTH,
     UnreadablePage,
-    both_paragraphs,
     paragraphs,
+    read_page,
+    read_versions,
 )
 from temporalwiki.builders.wikipedia.prose_lines import FORMULA, MARKS
 
@@ -230,9 +231,7 @@ DROPPED = {
 @pytest.mark.parametrize("case", DROPPED)
 def test_templates_that_are_dropped_inside_prose_are_named(case: str) -> None:
     wikitext, names = DROPPED[case]
-    dropped: list[str] = []
-    both_paragraphs("An older version.", wikitext, dropped=dropped)
-    assert dropped == names
+    assert read_page(wikitext).dropped == names
 
 
 def test_a_number_that_a_template_cuts_is_one_number() -> None:
@@ -364,11 +363,6 @@ def test_links_by_one_pattern_are_links_by_pairs(text: str) -> None:
     assert list(map("".join, quick)) == list(map("".join, paired))
 
 
-def test_two_versions_say_what_each_says() -> None:
-    before, after = "a {{old}} b\n\n== See also ==\nc", "a {{new}} b\n\nd"
-    assert both_paragraphs(before, after) == (paragraphs(before), paragraphs(after)) == (["a b"], ["a b", "d"])
-
-
 TOO_LONG, TOO_DEEP = "a" * (MAX_CHARACTERS + 1), "{{a|" * (MAX_DEPTH + 1) + "}}" * (MAX_DEPTH + 1)
 
 
@@ -387,7 +381,7 @@ TOO_LONG, TOO_DEEP = "a" * (MAX_CHARACTERS + 1), "{{a|" * (MAX_DEPTH + 1) + "}}"
 )
 def test_the_reason_tells_which_version_cannot_be_read(before: str, after: str, reason: str) -> None:
     with pytest.raises(UnreadablePage, match=f"^{reason}$"):
-        both_paragraphs(before, after)
+        read_versions(before, after)
 
 
 WORDS = st.lists(st.text("abcdefgéß漢字", min_size=1, max_size=8), min_size=1, max_size=12).map(" ".join)
