@@ -341,6 +341,7 @@ class _RowBuffer:
             **{"class": pa.array(classes, mask=no_class)},
             seen=seen,
             facts=facts,
+            different_facts=_different(owners[best], relations[best], objects[best], len(numbers)),
             not_best_rank=counts - facts,
             **dropped,
         )
@@ -352,6 +353,14 @@ class _RowBuffer:
             **dict(zip(Statement._fields[3:], others, strict=True)),
             seen=seen[owners],
         )
+
+
+def _different(owners: Integers, relations: Integers, objects: Integers, items: int) -> Integers:
+    """Return how many different facts each of the items has that own the facts."""
+    order = np.lexsort((objects, relations, owners))
+    sorted_facts = [column[order] for column in (owners, relations, objects)]
+    first = np.any([np.append(True, column[1:] != column[:-1])[: len(order)] for column in sorted_facts], axis=0)
+    return np.bincount(sorted_facts[0][first], minlength=items)
 
 
 def _columns(values: list[Any], columns: int) -> list[list[Any]]:

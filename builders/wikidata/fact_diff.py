@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,7 +100,7 @@ def plan(facts: int, **common: Any) -> list[DiffTask]:
     return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(ranges)]
 
 
-_RECORD = ("s", "lastrevid", "title", "seen")
+_RECORD = ("s", "lastrevid", "title", "seen", "different_facts")
 _STATEMENT = ("s", "p", "o", "best", "statement_id", "start_day", "end_day", "point_day")
 
 # Each SQL statement is one step of the algorithm; $-names are values of the task, and "source" are rows of an extract.
@@ -137,13 +137,9 @@ CREATE TEMP TABLE pages AS
     SELECT id, min(page_id), false
     FROM articles_then ANTI JOIN articles_now USING (page_id) ANTI JOIN pages_now USING (id) GROUP BY id
 """
-_UNTOUCHED_FACTS = """
-CREATE TEMP TABLE untouched_facts AS
-    SELECT DISTINCT s, p, o FROM source SEMI JOIN untouched USING (s, seen) WHERE best
-"""
+_SAMPLED = "CREATE TEMP TABLE sampled AS SELECT DISTINCT s, p, o FROM source SEMI JOIN untouched USING (s, seen)"
 # The statements of sampled subjects without an article do not matter.
 _WANTED = """
-CREATE TEMP TABLE sampled AS FROM sample;
 CREATE TEMP TABLE same_wanted AS
     FROM untouched SEMI JOIN sampled USING (s) WHERE s IN (SELECT id FROM pages);
 CREATE TEMP TABLE recent_wanted AS FROM recent_touched UNION ALL FROM same_wanted;
@@ -276,20 +272,21 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
         for side, found in zip(("prev", "recent"), _properties(Path(task.prev), Path(task.recent)), strict=True):
             db.register(f"{side}_properties", found)
         values = {name: getattr(task, name) for name in ("prev_date", "recent_date", "prev_text", "recent_text")}
-        sample = functools.partial(_sample, db, task.unchanged_fraction, task.seed)
+        sample = functools.partial(_sample, task.unchanged_fraction, task.seed)
 
-        def load(side: str, table: pa.Schema, columns: Sequence[str], query: str) -> None:
-            """Run a query over the rows of an extract in the task's buckets."""
+        def load(
+            side: str, table: pa.Schema, columns: Sequence[str], query: str, some: Callable[..., pa.Table] = _all
+        ) -> None:
+            """Run a query over some rows of an extract in the task's buckets."""
             folder, name = Path(getattr(task, side)), "facts" if table is FACTS else "entities"
             schema = pa.schema([table.field(column) for column in columns])
-            _load(db, buckets.read(folder, name, task.first, task.end, columns), schema, query)
+            _load(db, map(some, buckets.read(folder, name, task.first, task.end, columns)), schema, query)
 
         for side in ("prev", "recent"):
             load(side, ENTITIES, _RECORD, _ITEMS.format(side=side))
         run_script(db, _TOUCHED, {})
         _find_pages(db, task)
-        load("recent", FACTS, ("s", "p", "o", "best", "seen"), _UNTOUCHED_FACTS)
-        db.register("sample", sample("untouched_facts"))
+        load("recent", FACTS, ("s", "p", "o", "best", "seen"), _SAMPLED, sample)
         run_script(db, _WANTED, {})
         for side, name, wanted in (
             ("prev", "prev_statements", "prev_touched"),
@@ -298,8 +295,9 @@ def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
             load(side, FACTS, (*_STATEMENT, "seen"), _STATEMENTS.format(table=name, wanted=wanted))
         give_back_memory()
         run_script(db, _COMPARED, values)
-        db.register("sample", sample("(FROM compared WHERE in_prev AND in_recent AND NOT ended)"))
-        db.execute("INSERT INTO sampled FROM sample")
+        same = db.sql("SELECT s, p, o, true AS best FROM compared WHERE in_prev AND in_recent AND NOT ended")
+        db.register("sample", sample(same.to_arrow_table()))
+        db.execute("INSERT INTO sampled SELECT s, p, o FROM sample")
         run_script(db, _FOUND + _ASKED, values)
         wanted = db.sql("FROM wanted").fetchnumpy()["id"]
         known, former = labels.look_up(Path(task.labels), wanted)
@@ -368,13 +366,14 @@ def _load(db: duckdb.DuckDBPyConnection, source: Iterator[pa.Table], schema: pa.
         db.unregister("source")
 
 
-def _sample(db: duckdb.DuckDBPyConnection, share: float, seed: int, facts: str) -> pa.Table:
-    """Return a random sample of a table of facts, as ``sampled`` draws it."""
-    found = [pa.schema({name: pa.int64() for name in ("s", "p", "o")}).empty_table()]
-    for batch in db.sql(f"SELECT s, p, o FROM {facts}").to_arrow_reader(1 << 20):
-        mask = sampled(share, seed, *(column.to_numpy() for column in batch.columns))
-        found.append(pa.Table.from_batches([batch.filter(pa.array(mask))]))
-    return pa.concat_tables(found)
+def _all(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+def _sample(share: float, seed: int, rows: pa.Table) -> pa.Table:
+    """Return a random sample of the facts of best rank, as ``sampled`` draws it."""
+    s, p, o, best = (rows[name].to_numpy() for name in ("s", "p", "o", "best"))
+    return rows.filter(pa.array(best & sampled(share, seed, s, p, o)))
 
 
 def sampled(share: float, seed: int, *columns: Integers) -> Mask:
@@ -430,7 +429,8 @@ def _counts(db: duckdb.DuckDBPyConnection) -> Report:
     [(prev, recent, same, untouched, repeated)] = db.execute(
         """
         SELECT count(*) FILTER (in_prev), count(*) FILTER (in_recent),
-            count(*) FILTER (in_prev AND in_recent AND NOT ended), (SELECT count(*) FROM untouched_facts),
+            count(*) FILTER (in_prev AND in_recent AND NOT ended),
+            (SELECT coalesce(sum(different_facts), 0)::BIGINT FROM untouched),
             (SELECT count(*) FROM (FROM prev_items UNION ALL FROM recent_items) WHERE records > 1)
         FROM compared
         """

@@ -59,6 +59,7 @@ ENTITIES = pa.schema(
         "class": pa.int64(),  # object of the first best-rank "instance of" statement
         "seen": pa.int64(),
         "facts": pa.int32(),  # rows of best rank in FACTS
+        "different_facts": pa.int32(),  # of these rows, those with another relation or object
         "not_best_rank": pa.int32(),  # its other rows in FACTS
         **{reason: pa.int32() for reason in DROPPED},  # statements that are not in FACTS
     }

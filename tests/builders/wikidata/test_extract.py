@@ -84,7 +84,7 @@ def test_the_rows_of_an_item(whole: tuple[Path, list[Report]]) -> None:
     assert entity == {
         "bucket": 2, "s": 66, "lastrevid": 198, "label": "Item 66 é漢", "aliases": None, "title": title,
         "class": 6, "seen": 66,
-        "facts": 2, "not_best_rank": 1, "not_an_item": 1, **dropped,
+        "facts": 2, "different_facts": 2, "not_best_rank": 1, "not_an_item": 1, **dropped,
     }  # fmt: skip
     assert total(reports, "entities") == {"dropped": {"lexeme": 1, "missing": 1}, "items": 149, "properties": 1}
     assert total(reports, "statements") == {"dropped": {"not_an_item": 149}, "facts": 298, "not_best_rank": 149}
