@@ -1,4 +1,7 @@
-"""Load the checkpoints that methods start from and write: whole models, peft adapters, expanded models, GGUF."""
+"""Load the checkpoints that methods start from and write: whole models, peft adapters, expanded models, GGUF.
+
+Unless a function says otherwise, its ``options`` are those of ``from_pretrained`` for downloads.
+"""
 
 from __future__ import annotations
 
@@ -301,10 +304,7 @@ def base_of(folder: Path) -> str | None:
 
 
 def load_tokenizer(reference: str, **options: Any) -> PreTrainedTokenizerBase:
-    """Load a checkpoint's tokenizer, or else its base model's; raise InputError if neither has one.
-
-    ``options`` are the options of ``from_pretrained`` for downloads.
-    """
+    """Load a checkpoint's tokenizer, or else its base model's; raise InputError if neither has one."""
     reference = pinned(reference, **options)
     folder = folder_of(reference, **options)
     own = _file(reference, _TOKENIZER, **options) is not None
@@ -323,8 +323,8 @@ def load_tokenizer(reference: str, **options: Any) -> PreTrainedTokenizerBase:
 def folder_of(reference: str, **options: Any) -> Path:
     """Return a checkpoint's folder; download a peft adapter or the layers of an expanded model from the Hub.
 
-    ``options`` are the options of ``from_pretrained`` for downloads. If ``reference`` is a whole model on the Hub, a
-    file or a package, the returned path is not a folder. Raises InputError if a download fails.
+    If ``reference`` is a whole model on the Hub, a file or a package, the returned path is not a folder. Raises
+    InputError if a download fails.
     """
     if not is_hub_id(reference) and Path(reference).is_dir():
         for path in Path(reference).iterdir():
@@ -377,7 +377,7 @@ def training_of(reference: str) -> TrainingManifest | None:
 def pinned(reference: str, **options: Any) -> str:
     """Return a Hub id with its current commit (offline: the last commit in the cache), any other reference unchanged.
 
-    ``options`` are the options of ``from_pretrained`` for downloads. A reference that names a commit needs no request.
+    A reference that names a commit needs no request.
     Raises InputError if the model or revision does not exist, or if neither the Hub nor the cache can tell.
     """
     if not is_hub_id(reference):
@@ -424,10 +424,7 @@ def absolute(reference: str) -> str:
 
 
 def commit_of(reference: str, **options: Any) -> str:
-    """Return the commit that ``load`` loads a Hub model from; raise InputError if it does not exist.
-
-    ``options`` are the options of ``from_pretrained`` for downloads.
-    """
+    """Return the commit that ``load`` loads a Hub model from; raise InputError if it does not exist."""
     reference = pinned(reference, **options)
     if folder_of(reference, **options) == Path(reference) and hub_file(reference, "config.json", **options) is None:
         raise InputError(f"{reference}: cannot load a model: no config.json")

@@ -25,7 +25,7 @@ import pyarrow as pa
 import torch
 from filelock import FileLock, Timeout
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder, whole_file
 from temporalwiki.base.json_files import fingerprint, read_json, write_json
 from temporalwiki.base.options import did_you_mean
@@ -198,9 +198,8 @@ def pack(
     A chunk has ``input_ids`` (int32), ``starts`` (int32: the positions where documents begin) and ``next_token``: the
     token that follows the chunk, which its last token predicts. ``next_token`` is -1 at the end of the stream. It is
     also -1 if the next chunk begins with a new document, unless the separator is shared (see ``Separators``). Raises
-    UsageError for a length below 2 and InputError for a tokenizer without EOS.
+    InputError for a tokenizer without EOS.
     """
-    check_length(sequence_length)
     around, encoder = Separators.of(tokenizer), Encoder(tokenizer)
     before, after = np.array(around.before, np.int32), np.array(around.after, np.int32)
     stream, starts = np.empty(0, np.int32), np.empty(0, np.int64)  # tokens that are in no chunk yet
@@ -242,12 +241,6 @@ def _chunks(stream: Ints, starts: Ints, chunks: int, length: int, shared: bool) 
         }
 
 
-def check_length(sequence_length: int) -> None:
-    """Raise UsageError for a length with no token to predict."""
-    if sequence_length < 2:
-        raise UsageError(f"--sequence-length {sequence_length}: must be at least 2 tokens")
-
-
 _PACKED = pa.schema({"input_ids": pa.list_(pa.int32()), "starts": pa.list_(pa.int32()), "next_token": pa.int32()})
 
 
@@ -259,7 +252,6 @@ def pack_dataset(
     Chunks of an earlier call are used if articles, tokenizer and length are the same. Raises InputError, with ``name``
     for the dataset, if all its texts are empty.
     """
-    check_length(sequence_length)
 
     def rows(counts: Counts) -> Iterator[Row]:
         for row in pack(texts(dataset, name, counts, "packing"), tokenizer, sequence_length, apart):

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.salient_spans import Find, Rules, Span, sentence_starts
 from temporalwiki.methods.packing import (
     IGNORED,
@@ -31,7 +31,6 @@ from temporalwiki.methods.packing import (
     Tokenizer,
     batches,
     cached_rows,
-    check_length,
     identity,
     texts,
 )
@@ -156,12 +155,9 @@ def mask_windows(
     in T5's pretraining. A sentinel replaces all the tokens that its span touches.
 
     ``counts`` gets the number of ``windows`` and of those dropped: ``no span``, ``no context`` (nothing but spans).
-    Raises UsageError for a length or rate out of range, InputError for a tokenizer without sentinels or EOS.
+    Raises InputError for a tokenizer without sentinels or EOS.
     """
     counts = Counter() if counts is None else counts
-    check_length(sequence_length)
-    if not 0 < rate < 1:
-        raise UsageError(f"--mask-rate {rate}: must be between 0 and 1")
     encoder, marks = Encoder(tokenizer), np.array(sentinels(tokenizer), np.int32)
     if tokenizer.eos_token_id is None:
         raise InputError(f"{tokenizer.name_or_path or type(tokenizer).__name__}: no EOS token to end an input with")
@@ -221,7 +217,6 @@ def mask_dataset(
     or no span.
     """
     finder = Rules() if find is None else find
-    check_length(sequence_length)
 
     def rows(counts: Counts) -> Iterator[Row]:
         articles = texts(dataset, name, counts, "masking")

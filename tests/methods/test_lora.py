@@ -195,6 +195,7 @@ def test_a_fused_adapter_of_twice_the_rank_trains_like_two_separate_ones(rank: i
 # -- saving and loading ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_adapter_has_the_same_bytes_with_any_hash_seed(tmp_path: Path) -> None:
     code = (
         "import sys, pathlib, torch, tiny_models; from temporalwiki.methods.lora import LoRA\n"

@@ -34,6 +34,7 @@ def test_a_misspelled_method_is_answered_with_the_nearest(wrong: str, near: str)
         find_method(wrong)
 
 
+@pytest.mark.slow
 def test_a_missing_library_is_named_with_what_to_install() -> None:
     # one process for all, because the imports take seconds: a fork then lacks each library in turn
     code = """
