@@ -125,11 +125,14 @@ def _read(path: str, *, config: Any = None, **options: Any) -> Any:
 
 
 def _parts(place: str) -> None:
-    """Read the files of weights as publish finds them, and the base as revisions are asked for."""
-    for name in _shards(Path(place)):
-        assert "/" not in name
+    """Find the base or the files of weights as publish does, which loads a whole model before."""
     if (Path(place) / checkpoint.ADAPTER).is_file():
         checkpoint.base_of_adapter(Path(place))
+        return
+    with contextlib.suppress(_Reached):
+        checkpoint.load_model(place)
+    for name in _shards(Path(place)):
+        assert "/" not in name
 
 
 def _connect(*_: Any, **__: Any) -> None:
