@@ -103,8 +103,8 @@ PARSER, TRAINER = "builders.wikipedia.plain_text", "methods.trainer"
     ("name", "most", "without"),
     [
         ("methods.train", 29, {PARSER}),
-        ("eval_harness.runner", 58, {PARSER, TRAINER}),
-        ("builders.build", 51, {TRAINER}),
+        ("eval_harness.runner", 56, {PARSER, TRAINER}),
+        ("builders.build", 50, {TRAINER}),
     ],
 )
 def test_importing_a_module_loads_few_others(name: str, most: int, without: set[str]) -> None:
