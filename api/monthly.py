@@ -73,7 +73,7 @@ def monthly(
     """
     if leaderboard is not None and recipe is None:
         raise UsageError("--leaderboard shows the results of an experiment: name its recipe with --recipe")
-    job = job_of_a_month.Job(
+    job = job_of_a_month.MonthlyJob(
         wiki=wiki,
         repo_id=repo,
         dumps=Path(dumps),

@@ -118,7 +118,7 @@ RESIDUE = {
 
 
 @dataclass
-class Score:
+class ParserScore:
     seconds: float = 0.0
     failed: int = 0
     easy: int = 0
@@ -128,8 +128,8 @@ class Score:
     residue: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RESIDUE, 0))
 
 
-def measure(contender: Contender, pages: list[str], truths: list[Truth]) -> Score:
-    score = Score()
+def measure(contender: Contender, pages: list[str], truths: list[Truth]) -> ParserScore:
+    score = ParserScore()
     for page, truth in zip(pages, truths, strict=True):
         start = time.process_time()
         try:

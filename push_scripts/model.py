@@ -61,7 +61,7 @@ _SIZES = ("model_type", "vocab_size", "hidden_size", "num_hidden_layers", "num_a
 
 
 @dataclass(frozen=True)
-class Checkpoint:
+class FinishedCheckpoint:
     """A finished checkpoint in a folder, read and checked."""
 
     folder: Path
@@ -136,7 +136,7 @@ def publish_model(
     yield from publish(repo_id, "model", plan, dry_run=dry_run)
 
 
-def read_checkpoint(folder: Path) -> Checkpoint:
+def read_checkpoint(folder: Path) -> FinishedCheckpoint:
     """Read a folder of ``temporalwiki train``, and load its model without its numbers, and its tokenizer.
 
     Raises InputError if it has no finished checkpoint, damaged files, or no safetensors.
@@ -169,10 +169,10 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     if kind == "expansion":
         files[_CONFIG] = _json(library_config(record.architecture == "encoder-decoder"))
         files[SPEC] = _json(_expansion(folder))
-    return Checkpoint(folder, kind, files, weights, record, base)
+    return FinishedCheckpoint(folder, kind, files, weights, record, base)
 
 
-def revision(found: Checkpoint, card: Card, head: Head | None = None) -> Revision:
+def revision(found: FinishedCheckpoint, card: Card, head: Head | None = None) -> Revision:
     """Return the revision that brings a checkpoint and removes the files of an earlier one in ``head``."""
     files = {**found.files, MANIFEST: _json(card.training.content)}
     if card.base is not None:
@@ -197,7 +197,7 @@ def revision(found: Checkpoint, card: Card, head: Head | None = None) -> Revisio
     return Revision(one_line(f"{run.method} on {run.config}"), files, remove, card.tag)
 
 
-def _plan(found: Checkpoint, card: Card, any_commit: bool, scored: bool, head: Head) -> list[Revision]:
+def _plan(found: FinishedCheckpoint, card: Card, any_commit: bool, scored: bool, head: Head) -> list[Revision]:
     if all(name in head.files and head.files[name].holds(read_file(found.files[name])) for name in found.weights):
         if PATH in head.files and not scored:
             raise InputError(f"{card.repo_id}: it has scores of these weights; name their folder with --results")
@@ -217,7 +217,7 @@ class _PublishedBase(msgspec.Struct):
     base_model: str = ""
 
 
-def _published_commit(found: Checkpoint, base: Base, head: Head) -> str | None:
+def _published_commit(found: FinishedCheckpoint, base: Base, head: Head) -> str | None:
     """Return the base's commit in the published files, if they name the same base."""
     name = {"model": MANIFEST, "adapter": ADAPTER, "expansion": SPEC}[found.kind]
     try:
@@ -286,7 +286,7 @@ def _json(content: Mapping[str, Any]) -> bytes:
     return (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
 
 
-def _base(found: Checkpoint, history: Mapping[str, Any], given: str | None) -> Base | None:
+def _base(found: FinishedCheckpoint, history: Mapping[str, Any], given: str | None) -> Base | None:
     """Return the checkpoint's base on the Hub, or None for a whole model whose base is not there.
 
     Raises UsageError or InputError if the base of an adapter or expansion is not there, or is another model.
@@ -316,7 +316,7 @@ def _base(found: Checkpoint, history: Mapping[str, Any], given: str | None) -> B
     return _check_same(named, base)
 
 
-def _base_name(found: Checkpoint, history: Mapping[str, Any]) -> str:
+def _base_name(found: FinishedCheckpoint, history: Mapping[str, Any]) -> str:
     """Return the base as the checkpoint names it: a Hub id, or a folder or file on this machine."""
     if (base := found.base or found.training.base) is not None:
         return base
@@ -406,7 +406,7 @@ class PublishedDataset:
         return msgspec.structs.replace(source, config=name, repository=self.id, commit=self.commit, tag=tag)
 
 
-def _with_places(found: Checkpoint, twin: PublishedDataset | None) -> TrainingManifest:
+def _with_places(found: FinishedCheckpoint, twin: PublishedDataset | None) -> TrainingManifest:
     """Return the record of a training; its sources name their places on the Hub if those are known.
 
     Raises InputError if ``twin`` does not have the data of the last phase.

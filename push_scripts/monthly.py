@@ -48,7 +48,7 @@ from temporalwiki.push_scripts.repository_state import Head
 
 
 @dataclass(frozen=True)
-class Job:
+class MonthlyJob:
     """The options of the monthly job."""
 
     wiki: str
@@ -77,7 +77,7 @@ class Job:
         return out.with_name(f"{out.name}.{content}")
 
 
-def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
+def monthly(job: MonthlyJob, dry_run: bool = False) -> Iterator[str]:
     """Publish the newest complete month and the earlier months that the Hub lacks; yield a line for each step.
 
     With ``dry_run`` the lines say what would be done: the job then only reads listings, and fetches, builds, trains
@@ -145,7 +145,7 @@ def monthly(job: Job, dry_run: bool = False) -> Iterator[str]:
         )
 
 
-def _month(job: Job, interval: Interval, published: Sequence[BuiltManifest], dry_run: bool) -> Iterator[str]:
+def _month(job: MonthlyJob, interval: Interval, published: Sequence[BuiltManifest], dry_run: bool) -> Iterator[str]:
     """Fetch, build and publish a month with the options of the published months; in a dry run, describe this."""
     options, dates = _options(published), _wikidata(interval, published)
     if not _is_built(job.out, interval):
@@ -166,7 +166,7 @@ def _month(job: Job, interval: Interval, published: Sequence[BuiltManifest], dry
 
 
 def _describe_build(
-    job: Job, interval: Interval, published: Sequence[BuiltManifest], options: BuildOptions
+    job: MonthlyJob, interval: Interval, published: Sequence[BuiltManifest], options: BuildOptions
 ) -> Iterator[str]:
     yield f"{interval.name}: would build in {job.out} with --jobs {job.machine.jobs}, keeping extracts in {job.work}"
     if published:
@@ -181,7 +181,7 @@ def _describe_build(
 
 
 def _live_ckl(
-    job: Job, dataset: Repository, ckl: Repository, coming: Sequence[Interval], dry_run: bool
+    job: MonthlyJob, dataset: Repository, ckl: Repository, coming: Sequence[Interval], dry_run: bool
 ) -> Iterator[str]:
     """Make and publish the live CKL that the Hub lacks, for all months on the Hub, in the folder and ``coming``.
 
@@ -245,7 +245,7 @@ def _live_ckl(
         yield from publish_dataset(job.beside("ckl"), ckl.repo_id, tag=None if tag in head.tags else tag)
 
 
-def _check_ckl(job: Job, head: Head) -> None:
+def _check_ckl(job: MonthlyJob, head: Head) -> None:
     """Raise InputError unless a repository is of CKL and this wiki: live configs are named only by their months."""
     wikis = {str(manifest.options.get("wiki", job.wiki)) for manifest in published_ckl(head)}
     if others := sorted(wikis - {job.wiki}):
@@ -273,7 +273,7 @@ def _wikidata(interval: Interval, published: Sequence[BuiltManifest]) -> tuple[s
     return None, None
 
 
-def _missing_dumps(job: Job, interval: Interval, published: Sequence[BuiltManifest]) -> InputError | None:
+def _missing_dumps(job: MonthlyJob, interval: Interval, published: Sequence[BuiltManifest]) -> InputError | None:
     """Return why the dumps of a month cannot be fetched, or None if they can or are not needed.
 
     Any other fault stops the job: a skipped month is not looked for again once a later one is published.
@@ -287,7 +287,7 @@ def _missing_dumps(job: Job, interval: Interval, published: Sequence[BuiltManife
     return None
 
 
-def _describe_missed(job: Job, interval: Interval, error: InputError) -> Iterator[str]:
+def _describe_missed(job: MonthlyJob, interval: Interval, error: InputError) -> Iterator[str]:
     """Say that a month is missing, and how to build it from dumps of another source."""
     yield f"{interval.name}: is missing on the Hub and cannot be fetched: {error}"
     yield "  with its dumps from elsewhere, in the same layout (docs/publishing.md):"
@@ -341,7 +341,7 @@ def _check_takes_new_months(recipe: str) -> None:
         )
 
 
-def _leaderboard(job: Job, newest: Interval, dry_run: bool) -> Iterator[str]:
+def _leaderboard(job: MonthlyJob, newest: Interval, dry_run: bool) -> Iterator[str]:
     """Train and score the recipe's missing months, and publish its leaderboard."""
     assert job.recipe is not None
     if dry_run:

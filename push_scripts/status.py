@@ -12,12 +12,12 @@ from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.push_scripts.dataset import published_months
 from temporalwiki.push_scripts.hub import Repository
-from temporalwiki.push_scripts.monthly import Job, months_between
+from temporalwiki.push_scripts.monthly import MonthlyJob, months_between
 
 OLDEST = 45  # days; a dump of the 1st is done between the 3rd and the 10th of its month
 
 
-def status(job: Job, today: datetime.date | None = None) -> Iterator[str]:
+def status(job: MonthlyJob, today: datetime.date | None = None) -> Iterator[str]:
     """Yield lines on the months that are published, pending and missing. It reads only listings and manifests.
 
     Raises InputError if the Hub or the dump server cannot be read. Raises it at the end, with all faults in one line,

@@ -13,7 +13,7 @@ _ORDER = ("after the data", "found", "before the data", "cannot tell")
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownUpTo:
     """A model, and the months up to which it knows what changed; months are counted, year * 12 + month - 1."""
 
     model: str
@@ -27,7 +27,7 @@ class Known:
     last: int | None
 
 
-def read_cutoffs(folder: Path) -> list[Known]:
+def read_cutoffs(folder: Path) -> list[KnownUpTo]:
     """Return the cutoffs in a folder of results and in its folders, the newest knowledge first.
 
     Raises InputError for a damaged file.
@@ -39,10 +39,10 @@ def read_cutoffs(folder: Path) -> list[Known]:
     )
 
 
-def _known(result: CutoffManifest) -> Known:
+def _known(result: CutoffManifest) -> KnownUpTo:
     of, facts, texts = result.overall, result.evidence.get("facts"), result.evidence.get("text")
     months = sorted(month for point in result.curve if (month := _counted(point.month)) is not None)
-    return Known(
+    return KnownUpTo(
         model=one_line(without_path(result.model)),
         verdict=of.verdict,
         cutoff=_counted(of.cutoff),

@@ -20,7 +20,7 @@ from temporalwiki.eval_harness.statistics import Floats, quotient
 _CLOZES = {"invariant": "invariantlama", "updated": "updatedlama", "new": "newlama"}
 
 
-class _Scored(NamedTuple):
+class _WithItems(NamedTuple):
     """A score with its items."""
 
     row: Row
@@ -39,12 +39,12 @@ class _Cell(NamedTuple):
 
 
 @dataclass
-class _Model:
+class _FuarModel:
     """A checkpoint and its scores. All results of Initial with the same base are one model."""
 
     row: Row
     trained_on: tuple[str, ...]
-    scores: dict[_Cell, _Scored] = field(default_factory=dict)
+    scores: dict[_Cell, _WithItems] = field(default_factory=dict)
 
 
 def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[Row]:
@@ -65,7 +65,7 @@ def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> l
     months = [month_of(config) for model in models for config in model.trained_on]
     months += [month for row in rows for month in (row.month, row.tested)]
     place = places({month for month in months if month})
-    of_base: dict[str, list[_Model]] = {}
+    of_base: dict[str, list[_FuarModel]] = {}
     for model in models:
         of_base.setdefault(model.row.base, []).append(model)
     found: list[Row | None] = []
@@ -80,7 +80,7 @@ def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> l
     return sorted((row for row in found if row is not None), key=key)
 
 
-def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[_Model]:
+def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> list[_FuarModel]:
     """Return the models with scores that FUAR uses: scores of the weights only, without retrieval."""
     wanted: dict[str, list[Row]] = {}
     for row in (row for row in rows if not row.retrieved):
@@ -88,7 +88,7 @@ def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> lis
             (row.task, row.measure) == ("twiki_probes", "perplexity") and row.test in ("changed", "unchanged")
         ):
             wanted.setdefault(row.result, []).append(row)
-    models: dict[tuple[Any, ...], _Model] = {}
+    models: dict[tuple[Any, ...], _FuarModel] = {}
     for result in results:
         of_result = wanted.get(path_in(folder, result), [])
         items = read_items(result) if of_result else None
@@ -98,11 +98,11 @@ def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> lis
         for row in of_result:
             trained_on = tuple(result.manifest.model.trained_on)
             who = () if _initial(row) else (row.label, row.revision)
-            model = models.setdefault((row.base, trained_on, *who), _Model(row, trained_on))
+            model = models.setdefault((row.base, trained_on, *who), _FuarModel(row, trained_on))
             made = read_score(result, items, f"{row.test}/{row.measure}")
             if made is not None:
                 cell = _Cell(row.config, result.manifest.data.hash, task, row.test, row.kind, row.tested)
-                model.scores.setdefault(cell, _Scored(row, made))
+                model.scores.setdefault(cell, _WithItems(row, made))
     return list(models.values())
 
 
@@ -110,9 +110,9 @@ def _initial(row: Row) -> bool:
     return row.month is None and row.method in (None, "initial")
 
 
-def _before(model: _Model, models: Iterable[_Model]) -> list[_Model] | None:
+def _before(model: _FuarModel, models: Iterable[_FuarModel]) -> list[_FuarModel] | None:
     """Return the earlier models of a checkpoint, Initial first; None if one is not known."""
-    chain: list[_Model] = []
+    chain: list[_FuarModel] = []
     for phases in reversed(range(len(model.trained_on))):
         same = [other for other in models if other.trained_on == model.trained_on[:phases]]
         own = [other for other in same if other.row.label == model.row.label and not _initial(other.row)]
@@ -126,11 +126,11 @@ def _before(model: _Model, models: Iterable[_Model]) -> list[_Model] | None:
     return None
 
 
-def _clozes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -> Row | None:
+def _clozes(model: _FuarModel, before: Sequence[_FuarModel], place: Mapping[str, int]) -> Row | None:
     """Return the row of the test "lama", or None."""
     cells, month = _cells(model), model.row.month
     for task in sorted({cell.task for cell in cells}):
-        found: dict[str, list[_Scored]] = {}
+        found: dict[str, list[_WithItems]] = {}
         for name, kind in _CLOZES.items():
             of_kind = [cell for cell in cells if (cell.task, cell.kind) == (task, kind)]
             own = [cell for cell in of_kind if cell.tested and month and place[cell.tested] == place[month]]
@@ -146,7 +146,7 @@ def _clozes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -
     return None
 
 
-def _probes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -> Row | None:
+def _probes(model: _FuarModel, before: Sequence[_FuarModel], place: Mapping[str, int]) -> Row | None:
     """Return the row of the test "probes", or None."""
     months = [month_of(config) for config in model.trained_on[len(before[0].trained_on) :]]
     order = [place[month] for month in months if month]
@@ -154,7 +154,7 @@ def _probes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -
         return None  # the order of the corpora is not known
     cells = [cell for cell in _cells(model) if cell.kind == "probes"]
 
-    def common(models: Sequence[_Model], at: int, test: str) -> list[_Scored] | None:
+    def common(models: Sequence[_FuarModel], at: int, test: str) -> list[_WithItems] | None:
         of_month = (cell for cell in cells if cell.tested and place[cell.tested] == at)
         return _common(models, (cell for cell in of_month if cell.test == test))
 
@@ -169,12 +169,12 @@ def _probes(model: _Model, before: Sequence[_Model], place: Mapping[str, int]) -
     return _row(model, "probes", updated[-1].row.config, pairs, -1.0)
 
 
-def _cells(model: _Model) -> list[_Cell]:
+def _cells(model: _FuarModel) -> list[_Cell]:
     """Return the cells that a model was scored on, short names of months first."""
     return sorted(model.scores, key=lambda cell: (len(cell.config), *map(str, cell)))
 
 
-def _common(models: Sequence[_Model], cells: Iterable[_Cell]) -> list[_Scored] | None:
+def _common(models: Sequence[_FuarModel], cells: Iterable[_Cell]) -> list[_WithItems] | None:
     """Return the scores of the models on the first cell where all were asked the same questions, or None."""
     for cell in cells:
         found = [model.scores[cell] for model in models if cell in model.scores]
@@ -184,7 +184,11 @@ def _common(models: Sequence[_Model], cells: Iterable[_Cell]) -> list[_Scored] |
 
 
 def _row(
-    model: _Model, test: str, config: str, pairs: Sequence[Mapping[str, tuple[_Scored, _Scored]]], sign: float
+    model: _FuarModel,
+    test: str,
+    config: str,
+    pairs: Sequence[Mapping[str, tuple[_WithItems, _WithItems]]],
+    sign: float,
 ) -> Row:
     """Return the row of a FUAR from pairs of scores (of the model, of the earlier model), one dict for each corpus.
 

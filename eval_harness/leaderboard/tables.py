@@ -13,7 +13,7 @@ from pathlib import Path
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.markdown import escaped, one_line, table_row
 from temporalwiki.eval_harness.cutoff.report import written
-from temporalwiki.eval_harness.leaderboard.cutoffs import Known
+from temporalwiki.eval_harness.leaderboard.cutoffs import KnownUpTo
 from temporalwiki.eval_harness.leaderboard.headline import MEASURES, training_runs
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
@@ -168,7 +168,7 @@ def ckl_table_2(rows: Sequence[Row]) -> Table | None:
     )
 
 
-def cutoffs_table(cutoffs: Sequence[Known]) -> Table | None:
+def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> Table | None:
     """Return a table with a line for each knowledge cutoff, or None without cutoffs."""
     if not cutoffs:
         return None
@@ -176,7 +176,7 @@ def cutoffs_table(cutoffs: Sequence[Known]) -> Table | None:
     def span(first: int | None, last: int | None) -> str:
         return " to ".join(dict.fromkeys(written(month) or "" for month in (first, last) if month is not None))
 
-    def interval(one: Known) -> str:
+    def interval(one: KnownUpTo) -> str:
         if one.low is not None and one.high is not None:
             return span(one.low, one.high)
         ends = {"from": one.low, "up to": one.high}
@@ -216,7 +216,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], Table | None]] = {
 }
 
 
-def write_tables(rows: Sequence[Row], folder: Path, cutoffs: Sequence[Known] = ()) -> dict[str, Table]:
+def write_tables(rows: Sequence[Row], folder: Path, cutoffs: Sequence[KnownUpTo] = ()) -> dict[str, Table]:
     """Write the tables that the rows have scores for as FOLDER/NAME.md and NAME.csv, and return name -> table.
 
     Files of tables that cannot be made are removed.

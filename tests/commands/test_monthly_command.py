@@ -15,17 +15,17 @@ from temporalwiki.builders.executors.local import most_memory
 from temporalwiki.builders.machine import LEAST_MEMORY, Machine, find_machine
 from temporalwiki.commands import main
 from temporalwiki.push_scripts import monthly
-from temporalwiki.push_scripts.monthly import Job
+from temporalwiki.push_scripts.monthly import MonthlyJob
 
 Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture()
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Job, bool]]:
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[MonthlyJob, bool]]:
     """What the job was asked for; it says two lines."""
-    found: list[tuple[Job, bool]] = []
+    found: list[tuple[MonthlyJob, bool]] = []
 
-    def stand_in(job: Job, dry_run: bool) -> Any:
+    def stand_in(job: MonthlyJob, dry_run: bool) -> Any:
         found.append((job, dry_run))
         yield from ("one", "two")
 
@@ -33,12 +33,12 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Job, bool]]:
     return found
 
 
-def test_two_options_are_enough(asked: list[tuple[Job, bool]], capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_options_are_enough(asked: list[tuple[MonthlyJob, bool]], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["monthly", "--wiki", "enwiki", "--repo", "ORG/temporalwiki"]) == 0
     assert capsys.readouterr().out == "one\ntwo\n"
     ((job, dry_run),) = asked
     assert not dry_run
-    assert job == Job(
+    assert job == MonthlyJob(
         wiki="enwiki",
         repo_id="ORG/temporalwiki",
         dumps=Path("dumps"),
@@ -49,7 +49,7 @@ def test_two_options_are_enough(asked: list[tuple[Job, bool]], capsys: pytest.Ca
     )
 
 
-def fail(job: Job, dry_run: bool = False) -> Any:
+def fail(job: MonthlyJob, dry_run: bool = False) -> Any:
     yield "one"
     raise InputError("too old")
 
@@ -76,13 +76,13 @@ def test_wrong_usage_prints_no_json(run: Run) -> None:
     assert run("monthly", "--repo", "ORG/x", "--json", "--leaderboard", "ORG/y")[:2] == (2, "")
 
 
-def test_all_options(asked: list[tuple[Job, bool]], tmp_path: Path) -> None:
+def test_all_options(asked: list[tuple[MonthlyJob, bool]], tmp_path: Path) -> None:
     words = "--dumps d --out . --work w --jobs 16 --memory 32GB --engine slurm --mirror http://a --mirror http://b"
     more = "--accept-jump --recipe monthly.yaml --leaderboard ORG/board"
     assert main(["monthly", "--wiki", "kowiki", "--repo", "ORG/ko", *words.split(), *more.split()]) == 0
     ((job, dry_run),) = asked
     assert not dry_run
-    assert job == Job(
+    assert job == MonthlyJob(
         wiki="kowiki",
         repo_id="ORG/ko",
         dumps=Path("d"),
@@ -96,13 +96,13 @@ def test_all_options(asked: list[tuple[Job, bool]], tmp_path: Path) -> None:
     )
 
 
-def test_many_jobs_get_a_gigabyte_each(asked: list[tuple[Job, bool]]) -> None:
+def test_many_jobs_get_a_gigabyte_each(asked: list[tuple[MonthlyJob, bool]]) -> None:
     assert main(["monthly", "--repo", "ORG/x", "--jobs", "24"]) == 0
     machine = asked[0][0].machine
     assert (machine.jobs, machine.memory) == (24, min(24 << 30, max(most_memory(), 24 * LEAST_MEMORY)))
 
 
-def test_a_dry_run_starts_no_cluster(asked: list[tuple[Job, bool]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_starts_no_cluster(asked: list[tuple[MonthlyJob, bool]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)  # it would end here
     assert main(["monthly", "--repo", "ORG/x", "--engine", "ray", "--dry-run"]) == 0
     ((job, dry_run),) = asked
@@ -111,7 +111,7 @@ def test_a_dry_run_starts_no_cluster(asked: list[tuple[Job, bool]], monkeypatch:
 
 
 def test_what_fails_is_one_line_and_status_1(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    def fails(job: Job, dry_run: bool) -> Any:
+    def fails(job: MonthlyJob, dry_run: bool) -> Any:
         yield "one"
         raise InputError("temporalwiki: counts jump: words: 1 now,\n 2 before")
 
@@ -123,7 +123,7 @@ def test_what_fails_is_one_line_and_status_1(capsys: pytest.CaptureFixture[str],
 
 
 def test_a_stop_says_that_it_can_go_on(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    def stopped(job: Job, dry_run: bool) -> Any:
+    def stopped(job: MonthlyJob, dry_run: bool) -> Any:
         raise KeyboardInterrupt
         yield
 

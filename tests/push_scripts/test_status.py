@@ -14,7 +14,7 @@ from temporalwiki.builders.fetch import unfinished_dump
 from temporalwiki.builders.machine import Machine
 from temporalwiki.commands import main
 from temporalwiki.push_scripts.dataset import publish_dataset
-from temporalwiki.push_scripts.monthly import Job
+from temporalwiki.push_scripts.monthly import MonthlyJob
 from temporalwiki.push_scripts.status import status
 
 from a_folder import rewrite
@@ -43,9 +43,9 @@ def server() -> Iterator[FileServer]:
         yield server
 
 
-def job(server: FileServer, tmp_path: Path) -> Job:
+def job(server: FileServer, tmp_path: Path) -> MonthlyJob:
     folders = {"dumps": tmp_path / "dumps", "out": tmp_path / "temporalwiki", "work": tmp_path / "work"}
-    return Job("enwiki", REPO, **folders, machine=Machine(1, 1 << 30, "local"), mirrors=(server.url,))
+    return MonthlyJob("enwiki", REPO, **folders, machine=Machine(1, 1 << 30, "local"), mirrors=(server.url,))
 
 
 def publish(tmp_path: Path, *months: tuple[str, str], empty: tuple[str, ...] = ()) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.eval_harness.leaderboard.cutoffs import Known
+from temporalwiki.eval_harness.leaderboard.cutoffs import KnownUpTo
 from temporalwiki.eval_harness.leaderboard.figures import style
 from temporalwiki.eval_harness.leaderboard.figures.dataset import DATA_FIGURES
 from temporalwiki.eval_harness.leaderboard.figures.models import FIGURES, TIMELINE
@@ -17,7 +17,7 @@ __all__ = ["DATA_FIGURES", "FIGURES", "TIMELINE", "Plot", "write_figures"]
 
 
 def write_figures(
-    rows: Sequence[Row], folder: Path, data: str | None = None, cutoffs: Sequence[Known] = ()
+    rows: Sequence[Row], folder: Path, data: str | None = None, cutoffs: Sequence[KnownUpTo] = ()
 ) -> dict[str, Plot]:
     """Write the figures that the rows have scores for, and return name -> figure with its finding as title.
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from temporalwiki.eval_harness.cutoff.report import in_words
-from temporalwiki.eval_harness.leaderboard.cutoffs import Known
+from temporalwiki.eval_harness.leaderboard.cutoffs import KnownUpTo
 from temporalwiki.eval_harness.leaderboard.figures import style as of_style
 from temporalwiki.eval_harness.leaderboard.figures.style import (
     BLACK,
@@ -488,7 +488,7 @@ def _forgot_least(name: str, found: Mapping[Line, Row]) -> str:
 
 
 @styled
-def _timeline(cutoffs: Sequence[Known], width: float = WIDTH) -> Figure | None:
+def _timeline(cutoffs: Sequence[KnownUpTo], width: float = WIDTH) -> Figure | None:
     if not cutoffs:
         return None
     figure = Figure(figsize=(width, 0.75 + 0.3 * len(cutoffs)), layout="constrained")

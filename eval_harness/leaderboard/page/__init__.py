@@ -59,7 +59,7 @@ class Captioned(Protocol):
         """A few sentences on what it shows."""
 
 
-class _Text(NamedTuple):
+class _MethodCell(NamedTuple):
     """A cell of the table of methods: its text, and what stands below it."""
 
     main: str
@@ -183,28 +183,28 @@ def _about(entry: Entry) -> str:
     return f"{about}; reads before it answers" if entry.row.retrieved else about
 
 
-def _cells(entry: Entry, month: Month) -> list[tuple[str, _Text]]:
+def _cells(entry: Entry, month: Month) -> list[tuple[str, _MethodCell]]:
     """Return the cells of a method's line with the heads of their columns."""
     row, parameters = entry.row, ""
     if row.trainable is not None:
         of = f" of {compact(row.parameters)}" if row.parameters not in (None, row.trainable) else ""
         parameters = f"{compact(row.trainable)}{of} parameters"
     tokens = f"{compact(row.tokens)} tokens" if row.tokens is not None else "–"
-    cost = _Text("nothing") if entry.start else _Text(tokens, parameters)
+    cost = _MethodCell("nothing") if entry.start else _MethodCell(tokens, parameters)
     return [*((column.title, _cell(entry, column)) for column in month.columns), ("Cost", cost)]
 
 
-def _cell(entry: Entry, column: Column) -> _Text:
+def _cell(entry: Entry, column: Column) -> _MethodCell:
     if column not in entry.values:
-        return _Text("–")
+        return _MethodCell("–")
     value, row = entry.values[column].value, entry.values[column].row
     if column.relative:
         size = f"perplexity {score_text(row.value, 1)}"
-        return _Text(size) if entry.start else _Text(ratio(value), size, bold=True)
+        return _MethodCell(size) if entry.start else _MethodCell(ratio(value), size, bold=True)
     runs = f"; {row.runs} runs ± {row.spread or 0:.1f}" if row.runs > 1 else ""
     unknown = row.low is None or row.high is None
     interval = "no interval" if unknown else f"{row.low:.0f} to {row.high:.0f}"
-    return _Text(f"{value:.0f}", f"{interval}{runs}", bold=not entry.line.control)
+    return _MethodCell(f"{value:.0f}", f"{interval}{runs}", bold=not entry.line.control)
 
 
 def _in_script(data: Any) -> str:

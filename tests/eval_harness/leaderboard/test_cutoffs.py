@@ -12,7 +12,7 @@ from matplotlib.patches import Rectangle
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard import write_leaderboard
-from temporalwiki.eval_harness.leaderboard.cutoffs import Known, read_cutoffs
+from temporalwiki.eval_harness.leaderboard.cutoffs import KnownUpTo, read_cutoffs
 from temporalwiki.eval_harness.leaderboard.figures import TIMELINE
 from temporalwiki.eval_harness.leaderboard.figures.style import NARROW, WIDTH
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
@@ -100,7 +100,7 @@ def test_older_results_do_not_say_their_data(tmp_path: Path) -> None:
     write(path, "a", "cannot tell")
     content = json.loads(path.read_text())
     path.write_text(json.dumps({name: content[name] for name in ("model", "overall", "curve")}))
-    assert read_cutoffs(tmp_path) == [Known("a", "cannot tell", None, None, None, "", "", JANUARY, JANUARY + 11)]
+    assert read_cutoffs(tmp_path) == [KnownUpTo("a", "cannot tell", None, None, None, "", "", JANUARY, JANUARY + 11)]
 
 
 DAMAGED: dict[str, dict[str, Any]] = {
@@ -164,7 +164,9 @@ FINDINGS: dict[str, tuple[list[int | None], str]] = {
 @pytest.mark.parametrize("case", FINDINGS)
 def test_the_finding(case: str) -> None:
     months, said = FINDINGS[case]
-    known = [Known("m", "found" if at is not None else "cannot tell", at, at, at, "", "", None, None) for at in months]
+    known = [
+        KnownUpTo("m", "found" if at is not None else "cannot tell", at, at, at, "", "", None, None) for at in months
+    ]
     figure = TIMELINE.draw(known)
     assert figure is not None
     assert figure.get_label() == said
@@ -177,8 +179,8 @@ NAMES = ("W" * 90, "_hidden", "$x^2$ $y$", "</script><b>", "twice", "twice", "ðŸ
 @pytest.mark.parametrize("months", [1, 2, 18, 600])
 def test_no_text_is_cut_off_or_lies_over_another(months: int, width: float) -> None:
     last = JANUARY + months - 1
-    known = [Known(name, "found", last, JANUARY, last, "", "", JANUARY, last) for name in NAMES]
-    known.append(Known("unsure", "cannot tell", None, None, None, "", "", JANUARY, last))
+    known = [KnownUpTo(name, "found", last, JANUARY, last, "", "", JANUARY, last) for name in NAMES]
+    known.append(KnownUpTo("unsure", "cannot tell", None, None, None, "", "", JANUARY, last))
     figure = TIMELINE.draw(known, width)
     assert figure is not None
     assert "cannot tell" in check_texts(figure)
