@@ -19,6 +19,7 @@ from temporalwiki.eval_harness.models.local import CachedModel, default_precisio
 from temporalwiki.eval_harness.retrieval import EVIDENCE, Retriever
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.task import NothingToScoreError
+from temporalwiki.methods import CONTROLS
 from temporalwiki.methods import checkpoint as checkpoints
 from temporalwiki.methods.options import MAY_DIFFER
 from temporalwiki.methods.train import MANIFEST, Run, train
@@ -78,6 +79,7 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
     begin = base
     if experiment.start is not None:
         begin = _plan_training(experiment, experiment.start, experiment.start.configs[0], base, START, planned)
+    headline = any(task.name == HEADLINE for task in experiment.tasks)
     for line in experiment.lines:
         if line.added and not _has_facts(experiment, line):
             continue
@@ -88,8 +90,8 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
             name = f"{line.label}{line.run}/{phase}" if line.method.trains else line.label
             before = _plan_training(experiment, line, config, before, name, planned)
             for task in experiment.tasks:
-                if line.added and task.name != HEADLINE:
-                    continue
+                if task.name != HEADLINE and headline and (line.added or line.name in CONTROLS):
+                    continue  # a control says something about known facts only
                 for scored in _configs_to_score(experiment, task):
                     if line.method.trains or task.task.start != "needed":
                         start = begin if line.method.trains else None

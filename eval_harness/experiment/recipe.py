@@ -61,7 +61,7 @@ class MethodPlan:
     past: str | None
     configs: tuple[str, ...]  # one per phase
     run: str = ""  # follows the label in the names of cells: "-seed1"
-    added: bool = False  # a control that the recipe does not name; only the task ``HEADLINE`` scores it
+    added: bool = False  # the recipe does not name it; only the task ``HEADLINE`` scores it
 
 
 @dataclass(frozen=True)

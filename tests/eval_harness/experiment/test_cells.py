@@ -86,7 +86,7 @@ def test_every_model_is_also_asked_with_passages(write: Write) -> None:
 
 
 def test_controls_that_a_recipe_does_not_name_are_added(write: Write, there: Path, tmp_path: Path) -> None:
-    """They are scored on known facts alone; those that it names are scored on all of its tasks."""
+    """Controls are scored on known facts alone, also those that the recipe names."""
     data = shutil.copytree(there / "data", tmp_path / "data")
     facts = {f"facts-{month}": {"changed": rows(CHANGED)} for month in ("0910", "1011")}
     card = (data / "README.md").read_text("utf-8")
@@ -98,11 +98,10 @@ def test_controls_that_a_recipe_does_not_name_are_added(write: Write, there: Pat
     methods = {"diff": {"seeds": [3, 4]}, "random": {"method": "untrained"}}
     recipe = {"data": str(data), "months": ["0910"], "methods": methods, "tasks": tasks}
     found = plan(write(**{f"experiment/{key}": value for key, value in recipe.items()}))
-    learned, text = "learned_and_forgotten/probes-0910", "twiki_probes/probes-0910"
+    learned = "learned_and_forgotten/probes-0910"
     assert [name for name in found if name.partition("/")[0] not in ("diff-seed3", "diff-seed4")] == [
         "random",
         f"random/{learned}",
-        f"random/{text}",
         "initial",
         f"initial/{learned}",
         f"initial/{learned} at temperature 1.25",
