@@ -273,7 +273,7 @@ def contents(folder: Path) -> dict[Path, int]:
 def said(run: Run, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], tuple[int, str]]:
     """Runs a command in the folder ``there``; returns its status and last line."""
     monkeypatch.chdir(there)
-    monkeypatch.setattr("temporalwiki.eval_harness.score_cache.cache_folder", lambda: tmp_path / "scores")
+    monkeypatch.setattr("temporalwiki.eval_harness.models.cache.cache_folder", lambda: tmp_path / "scores")
 
     def said(command: str) -> tuple[int, str]:
         before = contents(there)

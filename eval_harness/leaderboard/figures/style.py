@@ -34,7 +34,7 @@ WIDTH = 7.0  # inches, the text width of a printed page, on which texts have at 
 NARROW = 3.4  # inches, for a phone: its texts are drawn with the same size
 BLACK, GREY = "#000000", "#8C8C8C"
 # the colours of Okabe & Ito (2008); yellow comes last because it is weak on paper
-BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW = (
+BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW, BROWN = (
     "#0072B2",
     "#D55E00",
     "#009E73",
@@ -42,8 +42,9 @@ BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW = (
     "#56B4E9",
     "#E69F00",
     "#F0E442",
+    "#9A6A3A",  # not of theirs; grey is for controls
 )
-COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW, GREY)
+COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW, BROWN)
 # the last ones are stars with four, six and eight points
 MARKERS: tuple[Any, ...] = (*"s^DvPX<>p*hdH8", (4, 1, 0), (6, 1, 0), (8, 1, 0))
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1)))
