@@ -444,20 +444,27 @@ def _errors(found: _Scores, between: Sequence[tuple[Floats, Freedom]] = ()) -> t
 
     ``between`` are variances of means over runs, with their degrees of freedom.
     """
+    from scipy.special import stdtridf, stdtrit  # here, as reading results does not need this package
+
     if found.subjects is None:
         return None
     variance = _variance(found, found.subjects)
     # each part: a variance, the estimate that makes it uncertain, and the degrees of freedom of that estimate
     parts: list[tuple[Floats, Floats, Freedom]] = [(variance, variance, found.subjects.freedom)]
-    parts += [(part, part, freedom) for part, freedom in between]
     if found.relations is not None and found.both is not None:
         over = _variance(found, found.relations)
         excess = over - np.minimum(_variance(found, found.both), variance)
         parts.append((np.maximum(excess, 0), over, found.relations.freedom))
-    total = sum(part for part, _, _ in parts)
+    of_facts = sum(part for part, _, _ in parts)
+    total = of_facts + sum(part for part, _ in between)
     with np.errstate(invalid="ignore", divide="ignore"):
-        freedom = 1 / sum((uncertain / total) ** 2 / of for _, uncertain, of in parts)
-    return np.sqrt(total), np.where(total > 0, freedom, found.subjects.freedom)
+        freedom = np.asarray(1 / sum((uncertain / of_facts) ** 2 / of for _, uncertain, of in parts))
+        freedom = np.where(of_facts > 0, freedom, found.subjects.freedom)
+        if between:  # runs are few: the critical value of each part (Cochran and Cox 1957), as one of all
+            square = of_facts * stdtrit(freedom, 1 - ERROR / 2) ** 2
+            square = square + sum(part * stdtrit(of, 1 - ERROR / 2) ** 2 for part, of in between)
+            freedom = np.where(total > 0, stdtridf(1 - ERROR / 2, np.sqrt(square / total)), freedom)
+    return np.sqrt(total), freedom
 
 
 def _quantile(freedom: float) -> float:

@@ -477,19 +477,30 @@ def of_runs(values: Sequence[float], clusters: int = 30) -> Items:
 
 
 def test_runs_are_compared_by_hand() -> None:
-    """All runs share the noise of the facts, so only the runs' spread is left: Welch's t test of 3 and 3 runs."""
+    """All runs share the noise of the facts, so only the runs' spread is left, with two degrees of freedom each."""
     found = compare([of_runs(RUNS[0])], [of_runs(RUNS[1])])
-    expected = stats.ttest_ind(RUNS[1], RUNS[0], equal_var=False)
-    interval = expected.confidence_interval()
-    assert (found.difference, found.p_value) == (pytest.approx(10), pytest.approx(expected.pvalue))
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
-    assert found.verdict == "different"
+    error = math.sqrt((16 + 1) / 3)
+    half = stats.t.ppf(0.975, 2) * error
+    assert (found.low, found.high) == pytest.approx((10 - half, 10 + half))
+    assert (found.difference, found.p_value) == (pytest.approx(10), pytest.approx(2 * stats.t.sf(10 / error, 2)))
+    assert found.verdict == "cannot be told apart"
+
+
+def test_few_runs_weigh_by_their_own_critical_value() -> None:
+    """The square of the half width adds that of the facts and that of the runs (Cochran and Cox 1957)."""
+    means, items = equal(np.random.default_rng(41), 12)
+    values = np.asarray(items.numerators)
+    runs = items._replace(numerators=np.array([values[0] - 0.3, values[0], values[0] + 0.3]))
+    of_facts = stats.t.ppf(0.975, 11) * stats.sem(means[0])
+    half = math.hypot(of_facts, stats.t.ppf(0.975, 2) * 0.3 / math.sqrt(3))
+    found = estimate([runs])
+    assert (found.low, found.high) == pytest.approx((found.value - half, found.value + half))
 
 
 ONE_RUN: dict[str, tuple[Sequence[float], Sequence[float], dict[str, Any], str]] = {
     "one run each": ([50], [60], {}, "one run: cannot be told"),
     "one run, and a model that nobody trained": ([50], [60], {"fixed": (True, False)}, "one run: cannot be told"),
-    "the other has runs that differ little": ([50], [59, 60, 61], {}, "different"),
+    "the other has runs that differ little": ([50], [59.5, 60, 60.5], {}, "different"),
     "the other has runs that differ much": ([50], [40, 60, 80], {}, "cannot be told apart"),
     "two that nobody trained": ([50], [60], {"fixed": (True, True)}, "different"),
     "runs of a third that differ little": (
