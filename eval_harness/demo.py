@@ -86,6 +86,7 @@ class Size:
     epochs: int = 13  # passes over the first month
     methods: tuple[str, ...] | None = None  # a choice of the recipe's methods
     max_steps: int | None = None  # for each training
+    seeds: tuple[int, ...] = (0, 1, 2)  # of the methods that run several times
 
 
 def demo(out: Path, dataset_card: dataset_folder.Card, card: Card, size: Size = Size()) -> Iterator[str]:
@@ -403,6 +404,9 @@ def _experiment(out: Path, recipe: dict[str, Any], names: Sequence[str], size: S
     wanted["tasks"]["twiki_intrinsic"]["tagger"] = str(out / "tagger")
     if size.methods is not None:
         wanted["methods"] = {label: own for label, own in wanted["methods"].items() if label in size.methods}
+    for own in wanted["methods"].values():
+        if own and "seeds" in own:
+            own["seeds"] = list(size.seeds)
     if size.max_steps is not None:
         recipe["max_steps"] = size.max_steps
     (out / _RECIPE).write_text(yaml.safe_dump(recipe, sort_keys=False), "utf-8")
