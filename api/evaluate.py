@@ -141,6 +141,8 @@ def evaluate(
     own = tasks if isinstance(tasks, Mapping) else {}
     chosen = _with_options({task: find_task(task) for task in names}, options, own)
     with needs("eval"):
+        import trl  # noqa: F401  # light-tuning needs it: it is named before the work, not after
+
         from temporalwiki.eval_harness.models.local import modes_kept
         from temporalwiki.eval_harness.models.model import REPLIES
         from temporalwiki.eval_harness.results import table
