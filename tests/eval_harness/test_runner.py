@@ -396,8 +396,8 @@ def test_two_processes_find_what_one_does(
     assert two.data["scores"].keys() == one.data["scores"].keys()
     for name, estimate in one.data["scores"].items():
         # Two processes add gradients in another order, so their tuned weights differ. A score of these few facts moves
-        # by 1e-5 and an end of its interval by 1.6e-3: the facts' spread, far smaller than their NLLs, moves as much, and
-        # the quantile of so few relations multiplies it.
+        # by 1e-5 and an end of its interval by 1.6e-3: the facts' spread, far smaller than their NLLs, moves as much,
+        # and the quantile of so few relations multiplies it.
         found, light = two.data["scores"][name], "light" in name
         for part in estimate.keys() | found.keys():
             rel = (5e-3 if part in {"low", "high"} else 1e-4) if light else 1e-5
