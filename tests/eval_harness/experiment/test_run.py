@@ -27,7 +27,9 @@ from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 
 import fake_slurm
 import tiny_models
+from a_dataset import write_dataset
 from faults.rows import SAME_BYTES
+from tiny_probes import OF_A_PANEL, rows
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick")]
 
@@ -76,9 +78,14 @@ def test_all_is_trained_and_scored_once(write: Write, tmp_path: Path, capsys: py
     assert "15 cells, 15 of them done before" in capsys.readouterr().err
 
 
-def test_results_with_passages_stand_next_to_those_without(write: Write, tmp_path: Path) -> None:
+def test_results_with_passages_stand_next_to_those_without(write: Write, there: Path, tmp_path: Path) -> None:
+    """The controls are the start model at another temperature and with the evidence to read, and ``untrained``."""
+    data = Path(shutil.copytree(there / "data", tmp_path / "data"))
+    probes = {"probes-0910": {split: rows(facts) for split, facts in OF_A_PANEL.items()}}
+    shutil.copytree(write_dataset(tmp_path / "panels", probes) / "data", data / "data", dirs_exist_ok=True)
     recipe = write(
         **{
+            "experiment/data": str(data),
             "experiment/months": ["0910"],
             "experiment/methods": {"initial": None, "diff": None},
             "experiment/tasks": {"learned_and_forgotten": {}},
@@ -87,7 +94,10 @@ def test_results_with_passages_stand_next_to_those_without(write: Write, tmp_pat
     )
     assert set(states(run(recipe)).values()) == {"done"}
     read = [(data["model"]["label"], "retrieved" in data["data"]) for data, _ in results(tmp_path / "out").values()]
-    assert sorted(read) == [("diff", False), ("diff", True), ("initial", True)]
+    assert sorted(read) == [
+        ("diff", False), ("diff", True), ("initial", False), ("initial", False), ("initial", True), ("initial", True),
+        ("untrained", False),
+    ]  # fmt: skip
 
 
 def test_what_was_taken_away_is_made_again_if_it_is_needed(
