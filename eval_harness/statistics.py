@@ -70,7 +70,9 @@ QUOTIENT = Scale(lambda nlls: nlls[..., 0] - nlls[..., 1], np.exp)  # of two per
 
 @dataclass(frozen=True)
 class Estimate:
-    """A score, its 95 % interval (None if a test has only one cluster), and the number of items and clusters.
+    """A score, its 95 % interval (None if it is not known), and the number of items and clusters.
+
+    The interval is not known with one cluster, or if so few relations or runs leave it without a finite end.
 
     ``relations`` says how many relations count: as many relations of equal size would weigh as these do. It is None
     if they are not known.
@@ -194,8 +196,10 @@ def estimate(groups: Sequence[Items], scale: Scale = MEAN) -> Estimate:
         ends = _ends(value, error, freedom, scale, found.fewest)
     with np.errstate(over="ignore"):
         shown, *limits = scale.shown(np.array([value, *ends])).tolist()
-    if not np.isfinite([shown, *limits]).all():
-        raise InputError(f"the score {shown} or an end of its interval is not a finite number")
+    if not np.isfinite(shown):
+        raise InputError(f"the score {shown} is not a finite number")
+    if not np.isfinite(limits).all():
+        limits = []  # too few relations or runs to say anything
     low, high = limits or (None, None)
     return Estimate(shown, low, high, found.items, found.clusters, found.relations and found.relations.effective)
 
