@@ -20,21 +20,23 @@ from a_dataset import write_dataset
 
 pytestmark = pytest.mark.usefixtures("quick")
 NOTHING = ("random", "untrained", "shuffled")
-RELATIONS = ("capital", "mayor", "river")
+RELATIONS = ("capital", "mayor", "river", "port", "anthem", "bridge")  # fewer relations tell nothing apart
 NAMES = ("Easton", "Weston", "Norton", "Sutton", "Anna", "Weber", "Carl", "Ito")
 TASKS = ("learned_and_forgotten", "twiki_probes", "deleted", "multiple_choice", "lama", "new_questions")
 
 
 def a_fact(i: int, shift: int = 0) -> dict[str, Any]:
-    label = NAMES[(3 * i + i // 8 + shift) % len(NAMES)]
-    return {"subject": f"Norland {i // 3}", "relation": RELATIONS[i % 3], "object": label, "relation_id": f"P{i % 3}"}
+    place, relation = i % 48, i % 3 + i // 48 * 3
+    label = NAMES[(3 * place + place // 8 + shift) % len(NAMES)]
+    about = {"relation": RELATIONS[relation], "relation_id": f"P{relation}"}
+    return {"subject": f"Norland {place // 3}", "object": label, **about}
 
 
 # The start model knows the unchanged facts and the old objects of the others.
-UNCHANGED = [a_fact(i) for i in range(48) if i % 4 < 2]
-CHANGED = [a_fact(i, 3) | {"previous_objects": [a_fact(i)["object"]]} for i in range(48) if i % 4 == 2]
-GONE = [a_fact(i) | {"kind": "removed"} for i in range(48) if i % 4 == 3]
-OLD = [a_fact(i) for i in range(48)]
+UNCHANGED = [a_fact(i) for i in range(96) if i % 4 < 2]
+CHANGED = [a_fact(i, 3) | {"previous_objects": [a_fact(i)["object"]]} for i in range(96) if i % 4 == 2]
+GONE = [a_fact(i) | {"kind": "removed"} for i in range(96) if i % 4 == 3]
+OLD = [a_fact(i) for i in range(96)]
 
 
 def clozes(facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -86,8 +88,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
 
     model = tiny_models.model("gpt2", len(tokenizer)).eval()  # no dropout
     save("untrained", model)
-    save("start", teach(model, tokenizer, OLD, 120))
-    save("updated", teach(model, tokenizer, UNCHANGED + CHANGED, 80))
+    save("start", teach(model, tokenizer, OLD, 150))
+    save("updated", teach(model, tokenizer, UNCHANGED + CHANGED, 150))
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         for weights in model.parameters():
