@@ -342,6 +342,7 @@ def _check_same(local: str, base: Base) -> Base:
     if "gguf_file" in more:
         _check_config(local, base, _SIZES)
         return replace(base, gguf=more["gguf_file"])
+    checkpoint.load_model(local, device_map="meta")  # no name in its index leads out of the folder
     names = _shards(Path(path))
     listed = ask(base.id, lambda: HfApi().get_paths_info(base.id, list(names), revision=base.commit))
     remote = {file.path: file for file in listed if isinstance(file, RepoFile)}

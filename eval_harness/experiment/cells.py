@@ -66,12 +66,8 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
     Raises UsageError for configs that the data does not have, that are named twice, or that have no text to retrieve.
     Raises InputError for a missing model or dataset.
     """
-    for function in (
-        _configs,
-        _content,
-        _check_source,
-        _has_evidence,
-    ):  # the data may have changed since the last call
+    # the data may have changed since the last call
+    for function in (_configs, _content, _check_source, _has_evidence):
         function.cache_clear()
     _configs(experiment.data)  # before the model is downloaded or hashed
     planned: list[Cell] = []
