@@ -288,6 +288,7 @@ def _model(first: Sequence[tuple[str | None, str]], out: Path, size: Size) -> It
         epochs=size.epochs,
         learning_rate=4e-3,
         max_steps=size.max_steps,
+        precision="fp32",  # the same model on every machine
         save_steps=100,  # a stop loses some twenty seconds
     )
     start, data = str(out / "tiny-gpt2"), str(out / "first-month")

@@ -39,7 +39,7 @@ class TrainOptions:
     weight_decay: float = option(0.0, "weight decay of matrices and embeddings", at_least=0)
     max_grad_norm: float = option(1.0, "clip gradients to this norm; 0 disables clipping", at_least=0)
     precision: str = option(
-        "auto", "auto is bf16 on GPUs that support it and on CPUs with amx_bf16, else fp32", PRECISIONS
+        "auto", "auto is bf16 on GPUs that support it and on CPUs with amx_bf16 or avx512_bf16, else fp32", PRECISIONS
     )
     dtype: str = option("fp32", "type of the weights; with bf16, the optimizer also keeps fp32 copies", DTYPES)
     quantize: str | None = option(None, "4bit: frozen matrices in 4 bits, the rest as --dtype bf16", QUANTIZED)

@@ -393,17 +393,21 @@ def _precision(options: TrainOptions) -> str:
     if options.in_bf16:
         return "bf16"
     if wanted == "auto":
-        fast = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else _has_amx()
+        fast = torch.cuda.is_bf16_supported() if torch.cuda.is_available() else _fast_bf16()
         return "bf16" if fast else "fp32"
     if wanted == "fp16" and not torch.cuda.is_available():
         raise UsageError("fp16 needs a GPU, because gradient scaling is only available there; use bf16")
     return wanted
 
 
-def _has_amx() -> bool:
-    """Return whether the CPU multiplies matrices in bf16, and oneDNN may use it."""
+def _fast_bf16() -> bool:
+    """Return whether the CPU has instructions for products of matrices in bf16, and oneDNN may use them."""
     flags = _CPU.read_text("utf-8", errors="replace") if _CPU.is_file() else ""
-    return "amx_bf16" in flags.split() and "AMX" in os.environ.get("ONEDNN_MAX_CPU_ISA", "AMX")
+    allowed = os.environ.get("ONEDNN_MAX_CPU_ISA", "DEFAULT")
+    amx = any(name in allowed for name in ("DEFAULT", "ALL", "AMX"))
+    return (amx and "amx_bf16" in flags.split()) or (
+        (amx or "BF16" in allowed or "FP16" in allowed) and "avx512_bf16" in flags.split()
+    )
 
 
 def _say(state: PartialState, text: str) -> None:

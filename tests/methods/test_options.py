@@ -329,11 +329,16 @@ def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:
         ("flags : avx2 amx_tile amx_bf16", None, "bf16"),
         ("flags : avx2 amx_tile amx_bf16", "AVX512_CORE_AMX", "bf16"),
         ("flags : avx2 amx_tile amx_bf16", "AVX512_CORE_BF16", "fp32"),
-        ("flags : avx512_bf16", None, "fp32"),
+        ("flags : avx512_bf16 amx_bf16", "AVX512_CORE_BF16", "bf16"),
+        ("flags : avx512_bf16 amx_bf16", "AVX512_CORE_VNNI", "fp32"),
+        ("flags : avx512_bf16", None, "bf16"),
+        ("flags : avx512_bf16", "AVX512_CORE_FP16", "bf16"),
+        ("flags : avx512_bf16", "AVX2", "fp32"),
+        ("flags : avx2 avx512_vnni", None, "fp32"),
         (None, None, "fp32"),
     ],
 )
-def test_the_precision_of_a_cpu_is_bf16_only_with_amx(
+def test_the_precision_of_a_cpu_is_bf16_if_it_has_instructions_for_it(
     flags: str | None, isa: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
