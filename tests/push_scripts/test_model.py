@@ -766,3 +766,16 @@ def test_another_base_is_refused(
         list(publish_model(trained("gpt2", method), repo, base=base))
     assert "\n" not in str(raised.value)
     assert not is_there(hub, repo)
+
+
+def test_a_base_whose_index_leads_out_of_its_folder_is_refused_unread(
+    hub: LoopbackHub, shared: Path, trained: Trained, tmp_path: Path, repo: str
+) -> None:
+    base = tmp_path / "base"
+    shutil.copytree(shared / "gpt2", base)
+    folder = trained("gpt2", "lora", base)
+    outside(base)
+    (tmp_path / "model.safetensors").write_bytes(contents(base)["model.safetensors"])  # what the index names
+    with pytest.raises(InputError, match=r"index\.json names weights that are not a safetensors file in its folder"):
+        list(publish_model(folder, repo, base="org/gpt2"))
+    assert not is_there(hub, repo)
