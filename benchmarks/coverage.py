@@ -65,10 +65,10 @@ class World:
         self.panels = [part for facts in each for part in np.array_split(facts, -(-len(facts) // MOST))]
         self.odds = self.effect * self.generator.normal(size=self.relations)
 
-    def model(self, odds: Floats, mean: float) -> Floats:
+    def model(self, odds: Floats, mean: float, spread: float) -> Floats:
         """Return which facts a run knows, 0 or 1, measured in panels."""
-        run = self.spread * self.generator.normal(size=self.relations)
-        run = run / np.sqrt(2) + self.spread * self.generator.normal() / np.sqrt(2)
+        run = spread * self.generator.normal(size=self.relations)
+        run = run / np.sqrt(2) + spread * self.generator.normal() / np.sqrt(2)
         knows = self.generator.random(len(self.of)) < 1 / (1 + np.exp(-(mean + odds + run)[self.of]))
         found = np.zeros(len(self.of))
         for panel in self.panels:
@@ -80,7 +80,7 @@ class World:
     def runs(self, count: int, mean: float = 0.0) -> Floats:
         """Return the runs of a method, [runs, facts]."""
         own = self.odds + self.effect / 2 * self.generator.normal(size=self.relations)
-        return np.stack([self.model(own, mean) for _ in range(count)])
+        return np.stack([self.model(own, mean, self.spread) for _ in range(count)])
 
     def texts(self, count: int) -> Floats:
         """Return numbers with the mean 0 that facts of a relation and of a subject share, [runs, facts]."""
@@ -103,7 +103,7 @@ def once(world: World, runs: int) -> tuple[list[float], list[Estimate], list[flo
     """Return the scores of one simulation, their estimates, and what happens to equal methods."""
     models = [world.runs(runs) for _ in range(5)]
     items = [world.items(100 * model) for model in models]
-    start = world.model(world.odds, -1.0)
+    start = world.model(world.odds, -1.0, 0.0)  # one given model
     estimates = [
         estimate([items[0]], PERCENT),
         estimate([world.items(100 * (models[0] - start))], POINTS),

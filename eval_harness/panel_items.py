@@ -48,7 +48,7 @@ class Wording(NamedTuple):
     tail: str = ""
 
 
-class _Asked(NamedTuple):
+class AskedPanel(NamedTuple):
     """A panel in a form, and what is asked: the answer of each fact, and the gone objects of some."""
 
     panel: Panel
@@ -104,9 +104,9 @@ def known_items(
     """
     items: list[Item] = []
     for form in forms:
-        asked = _panels(facts, form, seed, excluded)
+        asked = asked_panels(facts, form, seed, excluded)
         if form == forms[0]:
-            items += _spelling(_panels(facts, "name", seed, Counter()))
+            items += _spelling(asked_panels(facts, "name", seed, Counter()))
         after = _found(model, asked, form, "facts")
         before = None if model.start is None else _found(model.start, asked, form, "facts, start model")
         for one in asked:
@@ -120,8 +120,8 @@ def known_items(
     return items
 
 
-def _panels(facts: Mapping[str, Sequence[Row]], form: str, seed: int, excluded: Counter[str]) -> list[_Asked]:
-    """Return the panels with a fact to score."""
+def asked_panels(facts: Mapping[str, Sequence[Row]], form: str, seed: int, excluded: Counter[str]) -> list[AskedPanel]:
+    """Return the panels with a fact to score, and what is asked in them; ``facts`` are by split."""
     of_relation: dict[str, list[Fact]] = defaultdict(list)
     subjects: dict[tuple[str, str], set[str]] = defaultdict(set)
     for split, rows in facts.items():
@@ -147,11 +147,11 @@ def _panels(facts: Mapping[str, Sequence[Row]], form: str, seed: int, excluded: 
                 answers = [str(row["subject" if form == "reverse" else "object"]) for row in rows]
                 gone = {i: choices_of(rows[i])[1] for i in panel.scored} if form != "reverse" else {}
                 changed = {i: labels for i, labels in gone.items() if labels and panel.split == "changed"}
-                asked.append(_Asked(panel, wordings, answers, changed))
+                asked.append(AskedPanel(panel, wordings, answers, changed))
     return asked
 
 
-def _found(model: Model, asked: Sequence[_Asked], form: str, what: str) -> dict[str, Item]:
+def _found(model: Model, asked: Sequence[AskedPanel], form: str, what: str) -> dict[str, Item]:
     """Return an item without labels for each scored fact that the model could score, by its id."""
     if STORED in model.can:
         return _stored(model, asked, form)
@@ -178,7 +178,7 @@ def _found(model: Model, asked: Sequence[_Asked], form: str, what: str) -> dict[
     return items
 
 
-def _items(asked: _Asked, scores: Sequence[Sequence[FactScore | None]]) -> dict[str, Item]:
+def _items(asked: AskedPanel, scores: Sequence[Sequence[FactScore | None]]) -> dict[str, Item]:
     """Return the items of a panel from the scores of its cells: answers first, then gone objects."""
     facts = asked.panel.facts
     likelihoods = np.array([[np.nan if one is None else -one.object_nll for one in row] for row in scores])
@@ -213,7 +213,7 @@ def _items(asked: _Asked, scores: Sequence[Sequence[FactScore | None]]) -> dict[
     return items
 
 
-def _stored(model: Model, asked: Sequence[_Asked], form: str) -> dict[str, Item]:
+def _stored(model: Model, asked: Sequence[AskedPanel], form: str) -> dict[str, Item]:
     """Return the items of stored results. Raises NothingToScoreError if they are of other panels."""
     known_before = model.known_items()
     found: dict[str, Item] = {}
@@ -244,7 +244,7 @@ def _since(before: Item, after: Item) -> Item:
     return found
 
 
-def _spelling(asked: Sequence[_Asked]) -> list[Item]:
+def _spelling(asked: Sequence[AskedPanel]) -> list[Item]:
     items = []
     for one in asked:
         facts = one.panel.facts

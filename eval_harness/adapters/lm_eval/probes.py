@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.answers import answer
+from temporalwiki.eval_harness.known import Matrix, known
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.references import choices_of, right_answers
 
@@ -46,6 +50,28 @@ def load_probes(
             of_object = [a - b for a, b in zip(whole, before, strict=True)]
             splits[split] = rows.add_column("tokens", whole).add_column("object_tokens", of_object)
     return splits
+
+
+def load_panels(data: str, config: str, **others: Any) -> dict[str, Dataset]:
+    """Return the facts of the panels in which ``learned_and_forgotten`` compares them, by the split that is scored.
+
+    A row has the "panel", the fact's "place" in it, "scored" (False for a fact that only fills the panel), and the
+    "choices": "SUBJECT RELATION" with the object of each fact of the panel. Raises InputError for no probes.
+    """
+    from datasets import Dataset
+
+    from temporalwiki.eval_harness.facts import complete
+    from temporalwiki.eval_harness.panel_items import asked_panels
+
+    splits, left_out = load_probes(data, config), Counter[str]()
+    facts = {split: complete(list(splits[split]), split, left_out) for split in ("unchanged", "changed")}
+    rows: dict[str, list[Row]] = {split: [] for split in facts}
+    for asked in asked_panels(facts, "name", 0, left_out):
+        for i, (prompt, _) in enumerate(asked.wordings):
+            choices = [f"{prompt} {label}" for label in asked.answers]
+            row = {"panel": asked.panel.name, "place": i, "scored": i in asked.panel.scored, "choices": choices}
+            rows[asked.panel.split].append(row)
+    return {split: Dataset.from_list(of) for split, of in rows.items()}
 
 
 def not_empty(rows: Dataset) -> Dataset:
@@ -118,3 +144,33 @@ def score_answer(row: Row, results: Sequence[str]) -> dict[str, float]:
     (continuation,) = results
     sentence, right = answer(continuation), right_answers(row)
     return {"exact_match": exact_match(sentence, right), "f1": f1(sentence, right)}
+
+
+def score_choices(row: Row, results: Sequence[tuple[float, bool]]) -> dict[str, Any]:
+    """Return what ``share_known`` and ``chance`` need of a fact: its place, and the log-likelihoods of its choices."""
+    of_fact = (row["panel"], row["place"], row["scored"], [log_likelihood for log_likelihood, _ in results])
+    return {"known": of_fact, "chance": of_fact}
+
+
+def share_known(facts: Sequence[tuple[str, int, bool, list[float]]]) -> float:
+    """Return the share of facts that are known, from 0 to 1 (``eval_harness.known``)."""
+    right = [known(cells)[scored] for cells, scored in _cells(facts)]
+    return float(np.concatenate(right).mean())
+
+
+def chance(facts: Sequence[tuple[str, int, bool, list[float]]]) -> float:
+    """Return the share of facts that a model without knowledge knows."""
+    return float(np.mean([1 / len(cells) for cells, scored in _cells(facts) for _ in scored]))
+
+
+def _cells(facts: Sequence[tuple[str, int, bool, list[float]]]) -> list[tuple[Matrix, list[int]]]:
+    """Return the log-likelihoods of each panel and the places to score. Raises InputError for a part of one."""
+    panels: dict[str, dict[int, tuple[bool, list[float]]]] = defaultdict(dict)
+    for panel, place, scored, of_fact in facts:
+        panels[panel][place] = scored, of_fact
+    found = []
+    for name, rows in panels.items():
+        if sorted(rows) != list(range(len(rows[min(rows)][1]))):
+            raise InputError(f"panel {name}: only {len(rows)} of its facts were asked; run without --limit")
+        found.append((np.array([rows[i][1] for i in sorted(rows)]), [i for i in sorted(rows) if rows[i][0]]))
+    return found

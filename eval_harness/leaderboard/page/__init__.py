@@ -190,7 +190,7 @@ def _cells(entry: Entry, month: Month) -> list[tuple[str, _MethodCell]]:
         of = f" of {compact(row.parameters)}" if row.parameters not in (None, row.trainable) else ""
         parameters = f"{compact(row.trainable)}{of} parameters"
     tokens = f"{compact(row.tokens)} tokens" if row.tokens is not None else "–"
-    cost = _MethodCell("nothing") if entry.start else _MethodCell(tokens, parameters)
+    cost = _MethodCell("nothing") if entry.start or row.trainable == 0 else _MethodCell(tokens, parameters)
     return [*((column.title, _cell(entry, column)) for column in month.columns), ("Cost", cost)]
 
 

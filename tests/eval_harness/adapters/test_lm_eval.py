@@ -14,6 +14,7 @@ from temporalwiki.eval_harness import adapters
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.tasks.deleted import Deleted
+from temporalwiki.eval_harness.tasks.learned_and_forgotten import LearnedAndForgotten
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
 from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes
 
@@ -176,6 +177,37 @@ def test_all_that_is_right_is_accepted_and_only_what_is_gone_is_wrong(models: di
     # "Carl", which is wrong, is the likeliest: the model learned "Carl Ito of Easton", so it also knows its beginning
     assert [item["acc"] for item in ours.items] == [1, 0]
     assert scores(results, "twiki_multiple_choice") == {"acc": 0.5}
+
+
+@pytest.fixture(scope="module")
+def panels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Seven changed facts and twelve unchanged ones of a relation; two more are of a relation without a panel."""
+    of = {"changed": 7, "unchanged": 12}
+    rows = {
+        s: [(f"Norland {s} {i}", "mayor", f"Ito {i} {s}", [f"Dee {i}"], "") for i in range(n)] for s, n in of.items()
+    }
+    rows["unchanged"] += [("Easton", "anthem", "Weber", [], ""), ("Norland", "anthem", "Carl", [], "")]
+    return write_probes(tmp_path_factory.mktemp("panels") / "temporalwiki", **rows)
+
+
+def test_known_facts_are_those_of_our_task(panels: Path, models: dict[str, Path], tmp_path: Path) -> None:
+    results = run(models["gpt2"], ["twiki_known"], {"data": str(panels), "config": "probes-1112"})
+    rows = {split: pq.read_table(panels / f"data/probes-1112/{split}.parquet").to_pylist() for split in SPLITS}
+    ours = LearnedAndForgotten().run(CachedModel(str(models["gpt2"]), tmp_path), rows).scores
+    theirs = {split: scores(results, f"twiki_known_{split}") for split in SPLITS}
+    assert [len(results["samples"][f"twiki_known_{split}"]) for split in SPLITS] == [12, 7]
+    assert theirs["changed"] == pytest.approx({"known": ours["all/new_known"].value / 100, "chance": 1 / 7})
+    assert theirs["unchanged"] == pytest.approx({"known": ours["all/old_known"].value / 100, "chance": 1 / 6})
+    assert 0 < theirs["unchanged"]["known"] < 1
+
+
+def test_a_part_of_a_panel_is_refused(panels: Path, models: dict[str, Path]) -> None:
+    lm = HFLM(pretrained=str(models["gpt2"]), dtype="float32", device="cpu", batch_size=3)
+    tasks = manager({"data": str(panels), "config": "probes-1112"}).load(["twiki_known_changed"])
+    with pytest.raises(
+        InputError, match=r"panel mayor/changed/0: only 3 of its facts were asked; run without --limit"
+    ):
+        evaluate(lm, tasks, bootstrap_iters=0, limit=3)
 
 
 @pytest.mark.parametrize("group", ["twiki_probes", "twiki_objects", "twiki_answers"])
