@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 TOPICS = ("none", "relation", "class")
 
 
-class Month(NamedTuple):
+class CutoffMonth(NamedTuple):
     """The month of a cutoff, YYYY-MM, and the ends of its 95 % interval. None stands for a month outside the data."""
 
     value: str | None
@@ -46,7 +46,7 @@ class Month(NamedTuple):
 class Known(Table):
     """The cutoff of a model: a row for each month of the data, with the share of the month's changes that it knows."""
 
-    scores: Mapping[str, Month]  # "all", then each topic
+    scores: Mapping[str, CutoffMonth]  # "all", then each topic
 
     @property
     def picture(self) -> Path:
@@ -122,8 +122,8 @@ def cutoff(
     return Known(folder, made["curve"], "\n".join([*found.lines(), *map(str, paths)]), scores)
 
 
-def _as_month(found: Mapping[str, Any]) -> Month:
-    return Month(found["cutoff"], found["low"], found["high"], found["verdict"])
+def _as_month(found: Mapping[str, Any]) -> CutoffMonth:
+    return CutoffMonth(found["cutoff"], found["low"], found["high"], found["verdict"])
 
 
 def _month(option: str, text: str | None) -> int | None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from temporalwiki.builders.dumps import Page, entities, write_entities, write_pages
 from temporalwiki.builders.world import Story, World
-from temporalwiki.builders.world.items import LABELS, Names
+from temporalwiki.builders.world.items import LABELS, NamePool
 
 Json = dict[str, Any]
 
@@ -87,7 +87,7 @@ class Load:
     def _paragraphs(self) -> list[str]:
         """Paragraphs of six sentences with links, templates and references; word frequencies are Zipf's."""
         rng = Random("pages")
-        names = Names(rng)
+        names = NamePool(rng)
         words = [
             (names.part("place") + names.part("surname")[-4:]).lower()[: rng.randint(2, 11)] for _ in range(20_000)
         ]
@@ -129,7 +129,7 @@ class Load:
     @cached_property
     def _pools(self) -> dict[str, list[Any]]:
         rng = Random("items")
-        names = Names(rng)
+        names = NamePool(rng)
         hashes = [rng.randbytes(20).hex() for _ in range(_POOL)]
         return {
             "hash": hashes,

@@ -32,7 +32,7 @@ from table import Cell, show
 
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.generation import Generator
-from temporalwiki.eval_harness.known import Fact, panels
+from temporalwiki.eval_harness.known import PanelFact, panels
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.scoring import Scorer, Text
 from temporalwiki.methods import checkpoint
@@ -166,11 +166,11 @@ def perplexity(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], roun
 
 def known_facts(found: checkpoint.Checkpoint, probes: list[tuple[str, str]], rounds: int) -> None:
     """Compare the ways to score each subject of a panel with each object."""
-    by_relation: dict[str, list[Fact]] = {}
+    by_relation: dict[str, list[PanelFact]] = {}
     for i, (prompt, object_) in enumerate(probes):
         subject, _, relation = prompt.partition("\t")
         row = {"subject": subject, "object": object_}
-        by_relation.setdefault(relation, []).append(Fact.of(str(i), subject, "changed", row))
+        by_relation.setdefault(relation, []).append(PanelFact.of(str(i), subject, "changed", row))
     made = [
         (relation, panel.facts) for relation, of in by_relation.items() for panel in panels(of, relation, Counter())
     ]

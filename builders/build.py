@@ -21,7 +21,7 @@ from temporalwiki.base.json_files import FINGERPRINT, write_json
 from temporalwiki.base.terminal import say
 from temporalwiki.builders import checksums, dataset_folder
 from temporalwiki.builders.extracts import sizes
-from temporalwiki.builders.finish import Finished, finish
+from temporalwiki.builders.finish import FinishedConfigs, finish
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, checked_as, read_intervals
 from temporalwiki.builders.measurement import measured
@@ -255,7 +255,7 @@ class _Build:
                 remove(other)
         return folder
 
-    def _diff_pages(self, folder: Path) -> list[wiki_diff.DiffTask]:
+    def _diff_pages(self, folder: Path) -> list[wiki_diff.SentenceDiffTask]:
         """Run stage wiki-diff and return its tasks, whose page ranges stage align uses as well."""
         first = self.sources.recent.files[0]
         namespaces = read_header(first).namespaces
@@ -295,7 +295,7 @@ class _Build:
         categorise = functools.partial(wikidata_diff.run, memory=self.machine.memory_of_a_task)
         self._stage("wikidata-diff", categorise, tasks, folder)
 
-    def _align(self, pages: list[wiki_diff.DiffTask], candidates: Path, folder: Path) -> None:
+    def _align(self, pages: list[wiki_diff.SentenceDiffTask], candidates: Path, folder: Path) -> None:
         wikidata = tuple(str(self.extracts[f"wikidata-extract {side}"]) for side in reversed(_SIDES))
         self._stage("align", align.run, align.plan(pages, candidates, folder.parent / "wiki-diff", wikidata), folder)
 
@@ -343,7 +343,7 @@ class _Build:
             others = ", ".join(f"diffset-{interval.name}" for interval in same[:-1])
             say(f"diffset-{short} is short for diffset-{same[-1].name}; use the full name for {others}")
 
-    def _probe_counts(self, finished: Finished) -> dict[str, Any]:
+    def _probe_counts(self, finished: FinishedConfigs) -> dict[str, Any]:
         """Return the paper's Table 2: facts categorised, aligned and filtered, and how many each rule dropped."""
         categorised = total(self.reports["wikidata-diff"], "facts")
         alignment = total([*self.reports["wikidata-diff"], *self.reports["align"]], "alignment")
@@ -367,7 +367,7 @@ class _Build:
             for split, aligned in alignment.items()
         }
 
-    def _manifest(self, finished: Finished, types: entity_types.EntityTypes) -> BuiltManifest:
+    def _manifest(self, finished: FinishedConfigs, types: entity_types.EntityTypes) -> BuiltManifest:
         def extracted(stage: str) -> dict[str, Any]:
             parts = ("pages", "entities", "statements", "bytes")
             return {part: found for part in parts if (found := self._extracted(stage, part))}

@@ -35,7 +35,7 @@ _READY = ".ready"  # in the dataset folder: files that are complete and wait to 
 _PLAN = "plan.json"  # written last into it
 
 
-class _Plan(msgspec.Struct):
+class _InstallPlan(msgspec.Struct):
     """The content of ``plan.json``: the configs to delete."""
 
     ends: list[Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9_-]*\Z")]]
@@ -162,7 +162,7 @@ def finish_install(folder: Path) -> None:
     _refuse_links(folder)
     ready, data, described = folder / _READY, folder / "data", folder / "manifests"
     if (ready / _PLAN).is_file():
-        ends = read_json(ready / _PLAN, _Plan, f"the plan of an install; remove {ready} and build again").ends
+        ends = read_json(ready / _PLAN, _InstallPlan, f"the plan of an install; remove {ready} and build again").ends
         files = sorted((ready / "manifests").glob("*.json"))
         make_folder(described)
         make_folder(data)

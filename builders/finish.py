@@ -30,7 +30,7 @@ ALWAYS = INCLUDE[:-1]  # not the whole snapshot by default: it needs every artic
 
 
 @dataclass(frozen=True)
-class Finished:
+class FinishedConfigs:
     """The configs as the manifest has them, and for each split of the probes the facts it keeps and some counts."""
 
     configs: dict[str, Any]
@@ -47,7 +47,7 @@ def finish(
     aligned: Path,
     seed: int,
     caps: probes.Caps | None = probes.CAPS,
-) -> Finished:
+) -> FinishedConfigs:
     """Write the shards of all configs below ``staged``, from the folders of stages wiki-diff and align."""
     configs: dict[str, Any] = {}
 
@@ -77,7 +77,7 @@ def finish(
         write("lighttuning", split, _probe_rows(files, split, chosen))
     for split in SPLITS["facts"]:
         write("facts", split, _fact_rows(files, split))
-    return Finished(
+    return FinishedConfigs(
         configs,
         {split: [facts[split][i] for i in selection.kept] for split, selection in selections.items()},
         {split: dict(sorted(selection.dropped.items())) for split, selection in selections.items()},

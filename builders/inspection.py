@@ -153,7 +153,7 @@ def _describe_wikipedia(path: Path) -> str:
 
 
 def _describe_wikidata(path: Path) -> str:
-    task = wikidata_extract.ExtractTask(0, str(path), 0, None, "enwiki", "en", allow_truncated=True)
+    task = wikidata_extract.EntityExtractTask(0, str(path), 0, None, "enwiki", "en", allow_truncated=True)
     reader, kinds, facts, closed = EntityReader("enwiki", "en"), Counter[str](), 0, False
     bad: InputError | None = None  # the sample may end within a line
     for place, line in wikidata_extract.lines(task):

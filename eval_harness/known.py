@@ -27,7 +27,7 @@ _TIE = 1e-9  # differences up to this one are rounding
 
 
 @dataclass(frozen=True)
-class Fact:
+class PanelFact:
     """A fact in a panel, with the normalised names that decide which facts may stand next to it."""
 
     id: str
@@ -39,7 +39,7 @@ class Fact:
     scored: bool = True  # False: it only stands in a panel
 
     @classmethod
-    def of(cls, id: str, subject: str, split: str, row: Row) -> Fact:
+    def of(cls, id: str, subject: str, split: str, row: Row) -> PanelFact:
         """Read the names of a fact's objects from the columns of the probes; only ``object`` is needed."""
         own, right = _names([row["object"]]), _names([*(row.get("objects") or ()), *(row.get("aliases") or ())])
         gone = row.get("gone_objects")
@@ -56,12 +56,12 @@ class Panel:
     name: str
     split: str  # of the facts that are scored; the others only fill the panel
     room: int
-    facts: list[Fact] = field(default_factory=list)
+    facts: list[PanelFact] = field(default_factory=list)
     _subjects: set[str] = field(default_factory=set)
     _names: set[str] = field(default_factory=set)
     _ever: set[str] = field(default_factory=set)
 
-    def fits(self, fact: Fact) -> bool:
+    def fits(self, fact: PanelFact) -> bool:
         """Return whether the fact may stand in this panel."""
         return (
             fact.subject not in self._subjects
@@ -69,7 +69,7 @@ class Panel:
             and self._names.isdisjoint(fact.ever)
         )
 
-    def add(self, fact: Fact) -> None:
+    def add(self, fact: PanelFact) -> None:
         """Add a fact that fits."""
         self.facts.append(fact)
         self._subjects.add(fact.subject)
@@ -82,7 +82,7 @@ class Panel:
         return [i for i, fact in enumerate(self.facts) if fact.split == self.split and fact.scored]
 
 
-def panels(facts: Iterable[Fact], relation: str, left_out: Counter[str], seed: int = 0) -> list[Panel]:
+def panels(facts: Iterable[PanelFact], relation: str, left_out: Counter[str], seed: int = 0) -> list[Panel]:
     """Return the panels of one relation's facts, in a fixed order that depends on nothing but the facts and the seed.
 
     The n facts of a split make ceil(n / 10) panels of sizes as equal as possible. Each fact goes into the first one
@@ -174,7 +174,7 @@ def corrected(cells: Matrix, place: int, gone: Matrix, compared: npt.NDArray[np.
     return all(wins) if wins else None
 
 
-def by_spelling(panel: Sequence[Fact]) -> Matrix:
+def by_spelling(panel: Sequence[PanelFact]) -> Matrix:
     """Return the control without a model: the number of character trigrams that subject i and object j share."""
     subjects, objects = ([_trigrams(str(fact.row[column])) for fact in panel] for column in ("subject", "object"))
     return np.array([[len(subject & object) for object in objects] for subject in subjects], dtype=np.float64)

@@ -17,8 +17,8 @@ from temporalwiki.builders.ckl.templates import find_template, one_line, unsafe_
 from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.known import (
     FEWEST,
-    Fact,
     Panel,
+    PanelFact,
     binding,
     by_spelling,
     complete_places,
@@ -122,13 +122,13 @@ def known_items(
 
 def asked_panels(facts: Mapping[str, Sequence[Row]], form: str, seed: int, excluded: Counter[str]) -> list[AskedPanel]:
     """Return the panels with a fact to score, and what is asked in them; ``facts`` are by split."""
-    of_relation: dict[str, list[Fact]] = defaultdict(list)
+    of_relation: dict[str, list[PanelFact]] = defaultdict(list)
     subjects: dict[tuple[str, str], set[str]] = defaultdict(set)
     for split, rows in facts.items():
         for row in rows:
             who = identity(row)
             subjects[who["relation"], normalize(row["object"])].add(who["cluster"])
-            of_relation[who["relation"]].append(Fact.of(who["id"], who["cluster"], split, row))
+            of_relation[who["relation"]].append(PanelFact.of(who["id"], who["cluster"], split, row))
     asked = []
     for relation, of in sorted(of_relation.items()):
         worded = {fact.id: wording(fact.row, form) for fact in of}
@@ -255,10 +255,10 @@ def _spelling(asked: Sequence[AskedPanel]) -> list[Item]:
     return items
 
 
-def _labelled(fact: Fact, form: str, item: Item) -> Item:
+def _labelled(fact: PanelFact, form: str, item: Item) -> Item:
     who = identity(fact.row)
     return {**who, "id": _name(fact, form), "split": fact.split, "form": form, **item}
 
 
-def _name(fact: Fact, form: str) -> str:
+def _name(fact: PanelFact, form: str) -> str:
     return fact.id if form == "name" else f"{fact.id}/{form}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from temporalwiki.builders.dumps import Statement, item_value, snak
 from temporalwiki.builders.world import Snapshot, Story, World, write_month
-from temporalwiki.builders.world.items import RELATIONS, Block, Item, Page, Relation, Text, as_is, fill
+from temporalwiki.builders.world.items import RELATIONS, Block, Relation, WorldItem, WorldPage, WorldText, as_is, fill
 
 # Labels and titles that break careless programs.
 HOSTILE = {
@@ -61,7 +61,7 @@ class OddStory(Story):
         self.hostile_names = {kind: list(labels) for kind, labels in HOSTILE.items()} if hostile else {}
         self.hard = 0.1 if hostile else 0.0  # share of sentences
         self.titles: set[str] = set()
-        self.deleted: list[Page] = []
+        self.deleted: list[WorldPage] = []
         self.page_events: dict[int, str] = {}  # of the running month
         self.fact_events: set[str] = set()
         super().__init__(world)
@@ -91,13 +91,13 @@ class OddStory(Story):
             page.id = id
         self.pages = [page for page in self.pages if page not in self.deleted]
 
-    def other_page(self, title: str) -> Page:
+    def other_page(self, title: str) -> WorldPage:
         """Add an empty page that no item knows."""
         self.last_page += self.rng.randint(1, 40)
-        self.pages.append(Page(self.last_page, title))
+        self.pages.append(WorldPage(self.last_page, title))
         return self.pages[-1]
 
-    def title_of(self, item: Item) -> str:
+    def title_of(self, item: WorldItem) -> str:
         """Return a title without the characters that no title can have."""
         title = "".join(c for c in item.name if c not in "#<>[]|{}_").replace("  ", " ").strip()
         title = title[0].upper() + title[1:]
@@ -105,7 +105,7 @@ class OddStory(Story):
         self.titles.add(title)
         return title
 
-    def add_item(self, kind: str, label: str, pronoun: str = "it") -> Item:
+    def add_item(self, kind: str, label: str, pronoun: str = "it") -> WorldItem:
         """Add an item, perhaps with odd labels, or none."""
         if self.hostile_names.get(kind):
             label = self.hostile_names[kind].pop()
@@ -123,7 +123,7 @@ class OddStory(Story):
             item.other |= {id: snak(id, datatype, value) for id, (datatype, value) in OTHER_VALUES.items()}
         return item
 
-    def add_person(self, number: int) -> Item:
+    def add_person(self, number: int) -> WorldItem:
         """Add a person, perhaps a namesake of the one before, or one whose name is in the name of a foundation."""
         person = super().add_person(number)
         if number % 25 == 24:
@@ -132,7 +132,7 @@ class OddStory(Story):
             self.state(person, "P463", self.add_item("organization", f"{person.name} Foundation").id)
         return person
 
-    def add_facts(self, item: Item, start: str | None = None) -> None:
+    def add_facts(self, item: WorldItem, start: str | None = None) -> None:
         """Give an item facts; some statements have qualifiers, references, ranks, or no value."""
         super().add_facts(item, start)
         for statement in [statement for statement in item.statements if statement.relation != "P31"]:
@@ -141,7 +141,7 @@ class OddStory(Story):
             if self.rng.random() < 0.35 and len(item.of(statement.relation)) == 1:
                 self.make_odd(item, statement, self.rng.randrange(10))
 
-    def make_odd(self, item: Item, first: Statement, form: int) -> None:
+    def make_odd(self, item: WorldItem, first: Statement, form: int) -> None:
         """Give a relation that has one object another form."""
         relation = next(relation for relation in RELATIONS if relation.id == first.relation)
         if form < 6:
@@ -166,7 +166,7 @@ class OddStory(Story):
 
     # Sentences
 
-    def filled(self, template: str) -> Text:
+    def filled(self, template: str) -> WorldText:
         """Fill a sentence or a piece of wikitext with names and numbers."""
         number = self.rng.randrange(1000, 9999)
         million = f"{number % 90}.5 million"
@@ -176,20 +176,20 @@ class OddStory(Story):
             n=as_is(str(number)),
             i=as_is(f"{self.rng.choice('ABCDEFGH')}."),
             name=as_is(self.names.part("surname")),
-            million=Text(million, self.rng.choice(forms)),
-            far=Text(f"{number} kilometres", f"{{{{convert|{number}|km|mi}}}}"),
+            million=WorldText(million, self.rng.choice(forms)),
+            far=WorldText(f"{number} kilometres", f"{{{{convert|{number}|km|mi}}}}"),
         )
 
-    def filler(self, page: Page) -> Text:
+    def filler(self, page: WorldPage) -> WorldText:
         """Return a sentence that states no fact, perhaps one that is hard to split."""
         text = self.filled(self.rng.choice(HARD)) if self.rng.random() < self.hard else super().filler(page)
         return text if not page.has(text) else self.filler(page)
 
-    def cite(self, text: Text) -> Text:
+    def cite(self, text: WorldText) -> WorldText:
         """Return a sentence with a reference or a comment."""
         if self.rng.random() < 0.4:
             return super().cite(text)
-        return Text(text.plain, text.wiki + self.filled(self.rng.choice(CITATIONS)).wiki)
+        return WorldText(text.plain, text.wiki + self.filled(self.rng.choice(CITATIONS)).wiki)
 
     # What happens in a month
 
@@ -218,7 +218,7 @@ class OddStory(Story):
                 page.blocks.append(self.paragraph(page, 1))
         self.page_events |= {page.id: "from_draft" for page in drafts} | {page.id: "undelete" for page in lost}
 
-    def change(self, item: Item, relation: Relation, how: str, old: Statement | None = None) -> None:
+    def change(self, item: WorldItem, relation: Relation, how: str, old: Statement | None = None) -> None:
         """Change a fact; now and then the new one does not get a better rank than the one that has ended."""
         super().change(item, relation, how, old)
         if how == "succeed" and self.rng.random() < 0.3:
@@ -248,56 +248,56 @@ class OddStory(Story):
 
     # Edits of pages
 
-    def move(self, page: Page) -> None:
+    def move(self, page: WorldPage) -> None:
         """Give a page another title; the old title becomes a redirect."""
         old, page.title, page.text = page.title, f"{page.title} (moved {self.month})", ""
         self.other_page(old).redirect = page.title
 
-    def redirect(self, page: Page) -> None:
+    def redirect(self, page: WorldPage) -> None:
         """Make an article a redirect."""
         self.by_id[page.item or ""].page = None
         page.blocks, page.redirect = [], "Main Page"
 
-    def rewrite(self, page: Page) -> None:
+    def rewrite(self, page: WorldPage) -> None:
         """Give a page other text throughout."""
         page.blocks, page.redirect, page.told = [self.paragraph(page, 4), self.paragraph(page, 2)], None, {}
 
-    def add_markup(self, page: Page) -> None:
+    def add_markup(self, page: WorldPage) -> None:
         """Add markup that readers do not see."""
         for block in page.paragraphs():
             block.sentences = [self.cite(sentence) for sentence in block.sentences]
         page.blocks.insert(0, Block("raw", raw="{{Use dmy dates|date=November 2021}}"))
 
-    def move_sentence(self, page: Page) -> None:
+    def move_sentence(self, page: WorldPage) -> None:
         """Move a sentence to another paragraph."""
         one, other = page.paragraphs()[:2]
         other.sentences.append(one.sentences.pop())
 
-    def split(self, page: Page) -> None:
+    def split(self, page: WorldPage) -> None:
         """Make two paragraphs of one."""
         block = page.paragraphs()[0]
         page.blocks.insert(page.blocks.index(block) + 1, Block("prose", block.sentences[1:]))
         del block.sentences[1:]
 
-    def swap(self, page: Page) -> None:
+    def swap(self, page: WorldPage) -> None:
         """Exchange paragraphs."""
         one, other = (page.blocks.index(block) for block in page.paragraphs()[1:3])
         page.blocks[one], page.blocks[other] = page.blocks[other], page.blocks[one]
 
-    def save_again(self, page: Page) -> None:
+    def save_again(self, page: WorldPage) -> None:
         """Have a new revision with the same text."""
         page.text = ""
 
-    def edit_list(self, page: Page) -> None:
+    def edit_list(self, page: WorldPage) -> None:
         """Replace an entry of a list."""
         page.blocks[-1].sentences[0] = as_is(f"An entry of month {self.month}")
 
-    def new_paragraph(self, page: Page) -> None:
+    def new_paragraph(self, page: WorldPage) -> None:
         """Add a paragraph and a sentence at the very end."""
         page.blocks.insert(1, self.paragraph(page, 3))
         page.paragraphs()[-1].sentences.append(self.filler(page))
 
-    def delete_paragraph(self, page: Page) -> None:
+    def delete_paragraph(self, page: WorldPage) -> None:
         """Delete a paragraph."""
         page.blocks.remove(page.paragraphs()[1])
 
@@ -307,11 +307,11 @@ def _form(statement: Statement) -> str:
     return statement.rank + unknown + ("-ended" if statement.end else "")
 
 
-def _paragraphs(page: Page) -> list[int]:
+def _paragraphs(page: WorldPage) -> list[int]:
     return [len(block.sentences) for block in page.paragraphs()]
 
 
-def _several(page: Page) -> bool:
+def _several(page: WorldPage) -> bool:
     return len(_paragraphs(page)) > 2 and _paragraphs(page)[0] > 1 and page.item is not None
 
 
@@ -328,7 +328,7 @@ FACT_EVENTS: dict[str, tuple[str, Callable[[list[Statement]], None]]] = {
     "correct an end": ("normal-ended", lambda slot: setattr(slot[0], "end", "2006-00-00")),
 }
 # Which articles can have an edit, and the edit.
-PAGE_EVENTS: dict[str, tuple[Callable[[Page], bool], Callable[[OddStory, Page], None]]] = {
+PAGE_EVENTS: dict[str, tuple[Callable[[WorldPage], bool], Callable[[OddStory, WorldPage], None]]] = {
     "edit_list": (lambda page: page.blocks[-1:] != [] and page.blocks[-1].kind == "list", OddStory.edit_list),
     "from_redirect": (lambda page: page.redirect is not None, OddStory.rewrite),
     "move_page": (_several, OddStory.move),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from temporalwiki.builders.world import Article, Fact, Snapshot
+from temporalwiki.builders.world import Snapshot, WorldArticle, WorldFact
 from temporalwiki.builders.world.items import RELATIONS
 
 
@@ -29,11 +29,11 @@ class Changes:
 
     pages: dict[int, PageDiff]
     same: dict[int, bool]  # articles of both months with the same prose; true if they have a new revision
-    changed: dict[Fact, Literal["new_subject", "new_relation", "new_object"]]
-    previous_objects: dict[Fact, list[str]]  # of changed facts
-    unchanged: set[Fact]
-    deleted: dict[Fact, Literal["replaced", "ended", "removed"]]
-    stated: set[Fact]  # changed facts that a new sentence states
+    changed: dict[WorldFact, Literal["new_subject", "new_relation", "new_object"]]
+    previous_objects: dict[WorldFact, list[str]]  # of changed facts
+    unchanged: set[WorldFact]
+    deleted: dict[WorldFact, Literal["replaced", "ended", "removed"]]
+    stated: set[WorldFact]  # changed facts that a new sentence states
 
 
 def changes(prev: Snapshot, recent: Snapshot) -> Changes:
@@ -43,7 +43,7 @@ def changes(prev: Snapshot, recent: Snapshot) -> Changes:
     objects: dict[tuple[str, str], list[str]] = {}
     for fact in sorted(prev.facts):
         objects.setdefault(fact[:2], []).append(fact.object)
-    changed: dict[Fact, Literal["new_subject", "new_relation", "new_object"]] = {}
+    changed: dict[WorldFact, Literal["new_subject", "new_relation", "new_object"]] = {}
     for fact in recent.facts.keys() - prev.facts.keys():
         known = fact[:2] in objects
         changed[fact] = "new_object" if known else "new_relation" if fact.subject in subjects else "new_subject"
@@ -77,13 +77,13 @@ def _pages(prev: Snapshot, recent: Snapshot) -> tuple[dict[int, PageDiff], dict[
     return pages, same
 
 
-def _only_in(one: Article | None, other: Article | None) -> list[list[str]]:
+def _only_in(one: WorldArticle | None, other: WorldArticle | None) -> list[list[str]]:
     known = {sentence for paragraph in other.paragraphs for sentence in paragraph} if other else set()
     kept = [[s for s in paragraph if s not in known] for paragraph in (one.paragraphs if one else [])]
     return [paragraph for paragraph in kept if paragraph]
 
 
-def _stated(recent: Snapshot, changed: Iterable[Fact], pages: dict[int, PageDiff]) -> set[Fact]:
+def _stated(recent: Snapshot, changed: Iterable[WorldFact], pages: dict[int, PageDiff]) -> set[WorldFact]:
     """Return the changed facts that their subject's page states in a new sentence of the relation's form."""
     forms = {relation.id: re.escape(relation.sentence).replace(r"\{S\}", ".+") for relation in RELATIONS}
     page_of = {article.item: pages[id] for id, article in recent.articles.items() if id in pages}

@@ -73,7 +73,7 @@ class EasyOptions(SentenceOptions):
         seconds("phase_two", self.phase_two)
 
 
-class Cloze(NamedTuple):
+class EasyCloze(NamedTuple):
     """A sentence that passed all checks, with its question."""
 
     candidate: Drawn
@@ -109,7 +109,7 @@ def easy(
     counts = {name: RowCounts() for name in _ABOUT}
 
     @functools.cache  # once for all configs
-    def clozes() -> list[Cloze]:
+    def clozes() -> list[EasyCloze]:
         of_all = RowCounts()
         candidates = draw_sentences(rows, options, find, of_all)
         if past:
@@ -167,7 +167,7 @@ _NAME_OR_NUMBER = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 
 def make_clozes(
     candidates: Sequence[Drawn], options: EasyOptions, counts: RowCounts, open_model: OpenModel = no_models
-) -> list[Cloze]:
+) -> list[EasyCloze]:
     """Return the clozes of sentences, in order; ``counts`` counts dropped sentences by reason."""
     # each step opens its own model, so that no more models than needed are in memory
     passages = [one.passage for one in candidates]
@@ -201,7 +201,7 @@ def make_clozes(
         else:  # _lost has checked that the answer occurs once
             found.append((one, one.passage._replace(sentence=text, start=text.index(answer))))
     asked = questions([passage for _, passage in found], open_model(options.questions))
-    clozes: dict[str, Cloze] = {}
+    clozes: dict[str, EasyCloze] = {}
     for (one, passage), question in zip(found, asked, strict=True):
         if question is None:
             counts.drop("no question")
@@ -212,11 +212,13 @@ def make_clozes(
         elif passage.statement in clozes:
             counts.drop("the same cloze as another sentence's")
         else:
-            clozes[passage.statement] = Cloze(one, passage, question)
+            clozes[passage.statement] = EasyCloze(one, passage, question)
     return _checked(list(clozes.values()), options, counts, open_model)
 
 
-def _checked(clozes: list[Cloze], options: EasyOptions, counts: RowCounts, open_model: OpenModel) -> list[Cloze]:
+def _checked(
+    clozes: list[EasyCloze], options: EasyOptions, counts: RowCounts, open_model: OpenModel
+) -> list[EasyCloze]:
     """Return the clozes whose question leads back to the answer, with the sentence but not without it."""
     passages, asked = [one.passage for one in clozes], [one.question for one in clozes]
     found = []
@@ -266,7 +268,7 @@ def _says_something_else(text: str, sentence: str) -> bool:
     return (words & found).total() < _KEPT * words.total()
 
 
-def _row(one: Cloze) -> Row:
+def _row(one: EasyCloze) -> Row:
     candidate, passage = one.candidate, one.candidate.passage
     statement = one.passage.statement
     name = hashlib.blake2b(f"{candidate.url}\0{statement}".encode("utf-8", "surrogatepass"), digest_size=8)

@@ -38,7 +38,7 @@ from temporalwiki.builders.wikidata.support import (
 from temporalwiki.builders.wikidata.tables import properties
 from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
-from temporalwiki.builders.wikipedia.sentence_diff import Articles, DiffTask
+from temporalwiki.builders.wikipedia.sentence_diff import Articles, SentenceDiffTask
 
 VERSION = 6
 MAX_OBJECT_WORDS = 5
@@ -75,7 +75,9 @@ class AlignTask:
     namespaces: tuple[tuple[str, int], ...]
 
 
-def plan(pages: Sequence[DiffTask], candidates: Path, diffs: Path, wikidata: tuple[str, ...]) -> list[AlignTask]:
+def plan(
+    pages: Sequence[SentenceDiffTask], candidates: Path, diffs: Path, wikidata: tuple[str, ...]
+) -> list[AlignTask]:
     """Return a task for the page range of each task of stage wiki-diff."""
     return [
         AlignTask(
@@ -140,7 +142,7 @@ def _candidates_in(path: Path, task: AlignTask) -> Iterator[dict[str, Any]]:
                 yield from batch.slice(at[0], at[1] - at[0]).to_pylist()
 
 
-class _Text:
+class _ArticleText:
     """A text to find facts in, and the article that it comes from."""
 
     def __init__(self, title: str, revision_id: int, sentences: Sequence[str], article: _Article) -> None:
@@ -200,11 +202,11 @@ class _Article:
         return found
 
     @functools.cached_property
-    def text(self) -> _Text | None:
+    def text(self) -> _ArticleText | None:
         """The whole text of the article, or None without an article."""
         if self._found is None or not self.places:
             return None
-        return _Text(self._found["title"], self._found.revision_id, list(self.places), self)
+        return _ArticleText(self._found["title"], self._found.revision_id, list(self.places), self)
 
 
 class _Pages:
@@ -251,7 +253,7 @@ class _Page:
         """The article in the later snapshot."""
         return _Article(self._pages.recent, self.page_id, self._pages.task)
 
-    def _text(self, split: str) -> _Text | None:
+    def _text(self, split: str) -> _ArticleText | None:
         """Return the text that must mention a fact of ``split``, or None if it does not exist."""
         if split == "unchanged":
             return self.recent.text
@@ -260,7 +262,7 @@ class _Page:
             return None
         side, revision = (self.prev, "previous_revision_id") if split == "deleted" else (self.recent, "revision_id")
         sentences = [sentence.strip() for paragraph in row["sentences"] for sentence in paragraph]
-        return _Text(row["title"], row[revision], sentences, side)
+        return _ArticleText(row["title"], row[revision], sentences, side)
 
     def mentioned_before(self, row: dict[str, Any]) -> bool:
         """Return whether the previous article mentions a fact's object anywhere, templates and links included."""

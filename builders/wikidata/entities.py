@@ -89,7 +89,7 @@ _entity_id = msgspec.json.Decoder(_EntityId)
 _time = msgspec.json.Decoder(_Time)
 
 
-class Statement(NamedTuple):
+class ItemStatement(NamedTuple):
     """A statement that is not deprecated and whose value is an item; it is a fact if it is of best rank."""
 
     relation: int
@@ -115,7 +115,7 @@ class Entity(msgspec.Struct, frozen=True):
     aliases: list[str]
     title: str | None  # title of its page in the wiki
     modified: str = ""  # time of the revision, as 2021-12-01T08:15:30Z; missing in dumps of 2014
-    statements: list[Statement] = []
+    statements: list[ItemStatement] = []
     dropped: dict[str, int] = {}
 
 
@@ -260,7 +260,7 @@ def _add_statements(entity: Entity, relation: str, statements: Sequence[_Stateme
                 point = _earliest(dates.P585)
         rank = statement.rank
         found = (number, target, rank == best, rank, statement.id, start, end, point)
-        add(_new(Statement, found))
+        add(_new(ItemStatement, found))
 
 
 def _item(statement: _Statement | _AnyStatement | None) -> int | str:

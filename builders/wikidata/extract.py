@@ -24,7 +24,7 @@ from temporalwiki.builders.parquet import ParquetWriter
 from temporalwiki.builders.snapshot import Dump
 from temporalwiki.builders.stages import Report, total
 from temporalwiki.builders.streams import compression, pieces, split
-from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, NotAnEntity, Statement
+from temporalwiki.builders.wikidata.entities import DROPPED, Entity, EntityReader, ItemStatement, NotAnEntity
 from temporalwiki.builders.wikidata.revision_index import RevisionIndex
 from temporalwiki.builders.wikidata.tables import PROPERTIES, BucketWriter, Integers
 from temporalwiki.builders.wikipedia.titles import title_hash
@@ -45,7 +45,7 @@ ITEM_END_LENGTH = 100
 
 
 @dataclass(frozen=True)
-class ExtractTask(DumpTask):
+class EntityExtractTask(DumpTask):
     """A range of a Wikidata dump."""
 
     wiki: str
@@ -54,17 +54,17 @@ class ExtractTask(DumpTask):
     base: str | None = field(default=None, kw_only=True)  # the folder of an extract next to this one
 
 
-def plan(dump: Dump, wiki: str, language: str, allow_truncated: bool) -> list[ExtractTask]:
+def plan(dump: Dump, wiki: str, language: str, allow_truncated: bool) -> list[EntityExtractTask]:
     """Cut a dump at its compressed streams into tasks."""
     path = dump.files[0]
     offsets = split(path, RANGE)
     return [
-        ExtractTask(i, str(path), start, end, wiki, language, allow_truncated)
+        EntityExtractTask(i, str(path), start, end, wiki, language, allow_truncated)
         for i, (start, end) in enumerate(zip(offsets, [*offsets[1:], None], strict=True))
     ]
 
 
-def lines(task: ExtractTask) -> Iterator[tuple[int, bytes]]:
+def lines(task: EntityExtractTask) -> Iterator[tuple[int, bytes]]:
     """Yield the lines that begin in the task's range, each with its place in the decompressed bytes of the range.
 
     A line that begins exactly at the range's end belongs to the range, and the first, partial line to the range
@@ -76,7 +76,7 @@ def lines(task: ExtractTask) -> Iterator[tuple[int, bytes]]:
             place += len(line) + 1
 
 
-def line_blocks(task: ExtractTask) -> Iterator[tuple[int, list[bytes]]]:
+def line_blocks(task: EntityExtractTask) -> Iterator[tuple[int, list[bytes]]]:
     """Yield what ``lines`` yields in lists of lines, each list with the place of its first line.
 
     Raises InputError for a line longer than ``MAX_LINE`` bytes.
@@ -110,11 +110,11 @@ def line_blocks(task: ExtractTask) -> Iterator[tuple[int, list[bytes]]]:
         yield place, [rest]
 
 
-def _place(task: ExtractTask, place: int) -> str:
+def _place(task: EntityExtractTask, place: int) -> str:
     return f"decompressed byte {place} of the stream at byte {task.start}"
 
 
-def run(task: ExtractTask, folder: Path) -> Report:
+def run(task: EntityExtractTask, folder: Path) -> Report:
     """Read one range of a dump and count every entity and statement, with the reason if it is dropped.
 
     Raises InputError for a file that is not a Wikidata dump, and for a line that is not one entity in JSON. The last
@@ -190,7 +190,7 @@ def check(path: Path, reports: Sequence[Report], allow_truncated: bool) -> str |
     )
 
 
-def _is_single_stream(task: ExtractTask) -> bool:
+def _is_single_stream(task: EntityExtractTask) -> bool:
     """Return whether the file is one complete compressed stream whose text ends with a line.
 
     A broken download of such a file ends inside the stream, which raises an error. So a list without its closing ]
@@ -206,7 +206,9 @@ def _is_single_stream(task: ExtractTask) -> bool:
 class _LineParser:
     """Parses the lines of a range in order and counts what they hold."""
 
-    def __init__(self, task: ExtractTask, reader: EntityReader, rows: _RowBuffer, properties: ParquetWriter) -> None:
+    def __init__(
+        self, task: EntityExtractTask, reader: EntityReader, rows: _RowBuffer, properties: ParquetWriter
+    ) -> None:
         self._task, self._reader, self._rows, self._properties = task, reader, rows, properties
         self.counts = {"items": 0, "properties": 0}
         self.dropped: dict[str, int] = {}
@@ -316,7 +318,7 @@ class _RowBuffer:
     def write(self) -> None:
         """Pass the rows that are held to the writers."""
         items, revisions, labels, aliases, titles, records, lengths, reasons = _columns(self._entity_values, 8)
-        relation, target, is_best, *others = _columns(self._fact_values, len(Statement._fields))
+        relation, target, is_best, *others = _columns(self._fact_values, len(ItemStatement._fields))
         self._clear()
         numbers, seen, counts = _int64(items), _int64(records), _int64(lengths)
         relations, objects, best = _int64(relation), _int64(target), np.array(is_best, bool)
@@ -350,7 +352,7 @@ class _RowBuffer:
             p=relations,
             o=objects,
             best=best,
-            **dict(zip(Statement._fields[3:], others, strict=True)),
+            **dict(zip(ItemStatement._fields[3:], others, strict=True)),
             seen=seen[owners],
         )
 

@@ -74,7 +74,7 @@ CANDIDATES = pa.schema(
 
 
 @dataclass(frozen=True)
-class DiffTask(labels.LabelsTask):
+class FactDiffTask(labels.LabelsTask):
     """The facts of two extracted Wikidata dumps whose subjects are in buckets [first, end)."""
 
     labels: str  # the folder of stage wikidata-labels
@@ -94,10 +94,10 @@ def count_tasks(facts: int) -> int:
     return max(1, min(BUCKETS, math.ceil(facts / FACTS_A_TASK)))
 
 
-def plan(facts: int, **common: Any) -> list[DiffTask]:
+def plan(facts: int, **common: Any) -> list[FactDiffTask]:
     """Group the buckets so that a task has about FACTS_A_TASK facts; ``common`` are the tasks' other fields."""
     ranges = bucket_ranges(count_tasks(facts))
-    return [DiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(ranges)]
+    return [FactDiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(ranges)]
 
 
 _RECORD = ("s", "lastrevid", "title", "seen", "different_facts")
@@ -263,7 +263,7 @@ CREATE TEMP TABLE gone_labels AS
 """
 
 
-def run(task: DiffTask, folder: Path, memory: int = 1 << 30) -> Report:
+def run(task: FactDiffTask, folder: Path, memory: int = 1 << 30) -> Report:
     """Sort the facts of some buckets into splits, and write the candidates for probes with their labels and pages.
 
     DuckDB takes up to ``memory`` bytes and spills the rest to disk. Raises InputError if that is not enough.
@@ -394,7 +394,7 @@ def sampled(share: float, seed: int, *columns: Integers) -> Mask:
     return numbers < np.uint64(share * 2**64)
 
 
-def _find_pages(db: duckdb.DuckDBPyConnection, task: DiffTask) -> None:
+def _find_pages(db: duckdb.DuckDBPyConnection, task: FactDiffTask) -> None:
     """Make table ``pages``: the article of every subject that has one."""
     db.execute("CREATE TEMP TABLE page_items (page_id BIGINT, item BIGINT)")
     if task.page_items is not None:

@@ -59,16 +59,16 @@ PAGES = pa.schema(
 
 
 @dataclass(frozen=True)
-class ExtractTask(DumpTask):
+class ArticleExtractTask(DumpTask):
     """A range of a Wikipedia dump."""
 
     cut: str | None
     allow_truncated: bool
 
 
-def plan(dump: Dump, wiki: str, allow_truncated: bool) -> list[ExtractTask]:
+def plan(dump: Dump, wiki: str, allow_truncated: bool) -> list[ArticleExtractTask]:
     """Cut a dump into tasks. Raises InputError if a file is a stub dump, or is not a dump of ``wiki``."""
-    tasks: list[ExtractTask] = []
+    tasks: list[ArticleExtractTask] = []
     for path in dump.files:
         if "stub-" in path.name:
             raise InputError(f"{path}: a stub dump holds no text; take pages-articles-multistream")
@@ -77,11 +77,11 @@ def plan(dump: Dump, wiki: str, allow_truncated: bool) -> list[ExtractTask]:
             raise InputError(f"{path}: a dump of {header.wiki}, not of {wiki}")
         offsets = split(path, RANGE)
         for start, end in zip(offsets, [*offsets[1:], None], strict=True):
-            tasks.append(ExtractTask(len(tasks), str(path), start, end, dump.cut, allow_truncated))
+            tasks.append(ArticleExtractTask(len(tasks), str(path), start, end, dump.cut, allow_truncated))
     return tasks
 
 
-def run(task: ExtractTask, folder: Path) -> Report:
+def run(task: ArticleExtractTask, folder: Path) -> Report:
     """Read one range of a dump, and count in the report what became of each page.
 
     Raises InputError if there are articles but none of them has text.

@@ -175,7 +175,7 @@ def _without(known: set[str], paragraph: Paragraph) -> Paragraph:
 
 
 @dataclass(frozen=True)
-class DiffTask:
+class SentenceDiffTask:
     """The pages with ids in [first, end) of two extracts."""
 
     index: int
@@ -201,7 +201,7 @@ def plan(
     unchanged_pages: int,
     whole: bool,
     compare: str = "folded",
-) -> list[DiffTask]:
+) -> list[SentenceDiffTask]:
     """Cut the page ids into ranges with about RANGE bytes of recent wikitext."""
     groups: list[tuple[int, int]] = []
     articles = 0
@@ -226,7 +226,7 @@ def plan(
     share = min(1.0, unchanged_pages / articles) if articles else 0.0
     names = tuple(sorted(namespaces.items()))
     return [
-        DiffTask(i, str(prev), str(recent), first, end, language, names, largest, seed, share, whole, compare)
+        SentenceDiffTask(i, str(prev), str(recent), first, end, language, names, largest, seed, share, whole, compare)
         for i, (first, end) in enumerate(zip(bounds, [*bounds[1:], 1 << 62], strict=True))
     ]
 
@@ -336,7 +336,7 @@ def sampled(share: float, seed: int, what: str, numbers: Iterable[int]) -> npt.N
     return values < np.uint64(limit) if limit < 2**64 else np.ones(len(values), dtype=bool)
 
 
-def run(task: DiffTask, folder: Path) -> Report:
+def run(task: SentenceDiffTask, folder: Path) -> Report:
     """Compare one range of pages, and count every recent article as unchanged, new, updated or dropped."""
     prev, recent = (Articles(Path(side), task.first, task.end) for side in (task.prev, task.recent))
     _, in_prev, in_recent = np.intersect1d(prev.page_ids, recent.page_ids, assume_unique=True, return_indices=True)
@@ -370,7 +370,7 @@ def run(task: DiffTask, folder: Path) -> Report:
 class _RangeDiff(contextlib.ExitStack):
     """The output files and counters of one task."""
 
-    def __init__(self, task: DiffTask, folder: Path, prev: Articles, recent: Articles) -> None:
+    def __init__(self, task: SentenceDiffTask, folder: Path, prev: Articles, recent: Articles) -> None:
         super().__init__()
         self.task, self.namespaces = task, dict(task.namespaces)
         self.sampled = sampled(task.unchanged_share, task.seed, "unchanged page", recent.page_ids.tolist())

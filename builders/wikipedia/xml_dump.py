@@ -43,7 +43,7 @@ class Header:
     namespaces: dict[str, int]  # local name -> number
 
 
-class Page(NamedTuple):
+class DumpPage(NamedTuple):
     """One page at one revision."""
 
     page_id: int
@@ -135,7 +135,7 @@ def read_pages(
     at: str | None = None,
     allow_truncated: bool = False,
     listed: bool = False,
-) -> Iterator[Page]:
+) -> Iterator[DumpPage]:
     """Yield the pages that begin in the compressed byte range [start, end) of ``path``, and fill ``counts``.
 
     A page is yielded with its newest revision, or with the newest at the date ``at`` (YYYYMMDD, 00:00 UTC). Pages
@@ -181,7 +181,7 @@ class _PageReader:
         self.done = False
         self._before = 0  # the decompressed byte at which the parser's input begins
         self._unsearched: bytes | None = b""  # the end of the bytes before the first page; None behind it
-        self._pages: list[Page] = []
+        self._pages: list[DumpPage] = []
         self._depth = self._size = 0
         self._page: dict[str, str] = {}  # the texts of elements by name
         self._revision: dict[str, str] = {}
@@ -202,7 +202,7 @@ class _PageReader:
         place = self._before + self._parser.CurrentByteIndex
         return f"{self.path}: decompressed byte {place} of the stream at byte {self.stream}"
 
-    def read(self, piece: Piece, from_page: bool) -> list[Page]:
+    def read(self, piece: Piece, from_page: bool) -> list[DumpPage]:
         """Return the pages that are complete now. With ``from_page``, bytes before the first page are skipped."""
         data, self.stream = piece.data, piece.stream
         self.bytes += len(data)
@@ -223,7 +223,7 @@ class _PageReader:
         pages, self._pages = self._pages, []
         return pages
 
-    def finish(self) -> list[Page]:
+    def finish(self) -> list[DumpPage]:
         """Return the last pages, at the end of the file, which may be cut off inside a page."""
         if self._unsearched is None:
             self._parse(b"", last=True)
@@ -322,7 +322,7 @@ class _PageReader:
 
     def _made(
         self, page_id: int, timestamp: datetime.datetime, page: dict[str, str], revision: dict[str, str]
-    ) -> Page:
+    ) -> DumpPage:
         text, missing = revision.get("text", ""), None
         if "text" not in revision or (not text and revision.get("bytes", "0") != "0"):
             missing = "no_text"  # as in stub dumps, and for revisions whose text the database has lost
@@ -338,7 +338,7 @@ class _PageReader:
             number = self.header.namespaces.get(title.split(":", 1)[0], 0)
         # <redirect/> describes the page's last revision, and schemas before 0.4 do not have it
         by_text = self._key != self._last or re.fullmatch(r"0\.0*[0-3]", self.header.version)
-        return Page(
+        return DumpPage(
             page_id,
             number,
             title,

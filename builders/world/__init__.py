@@ -3,7 +3,7 @@
 ``temporalwiki demo`` goes from these dumps to a leaderboard. The same settings always give the same bytes.
 """
 
-from temporalwiki.builders.world.items import Fact
-from temporalwiki.builders.world.story import Article, Snapshot, Story, World, write_month, write_world
+from temporalwiki.builders.world.items import WorldFact
+from temporalwiki.builders.world.story import Snapshot, Story, World, WorldArticle, write_month, write_world
 
-__all__ = ["Article", "Fact", "Snapshot", "Story", "World", "write_month", "write_world"]
+__all__ = ["Snapshot", "Story", "World", "WorldArticle", "WorldFact", "write_month", "write_world"]

@@ -46,27 +46,27 @@ LABELS = {"P31": "instance of"} | TIMES | {relation.id: relation.label for relat
 
 
 @dataclass(frozen=True)
-class Text:
+class WorldText:
     """A piece of text as a reader sees it, and as wikitext."""
 
     plain: str
     wiki: str
 
 
-def as_is(plain: str) -> Text:
+def as_is(plain: str) -> WorldText:
     """Return text without markup."""
-    return Text(plain, plain)
+    return WorldText(plain, plain)
 
 
-def fill(template: str, **fields: Text) -> Text:
+def fill(template: str, **fields: WorldText) -> WorldText:
     """Fill a template twice: for readers and as wikitext."""
-    return Text(
+    return WorldText(
         template.format(**{name: text.plain for name, text in fields.items()}),
         template.format(**{name: text.wiki for name, text in fields.items()}),
     )
 
 
-class Names:
+class NamePool:
     """Makes names, none of them twice."""
 
     def __init__(self, rng: Random) -> None:
@@ -91,7 +91,7 @@ class Names:
                 return name
 
 
-def filler_sentence(rng: Random) -> Text:
+def filler_sentence(rng: Random) -> WorldText:
     """Return a sentence that states no fact about any item."""
     words = " ".join(rng.choice(phrases) for phrases in _TABLES["fillers"])
     numbers = {"year": rng.randrange(1950, 2021), "n": f"{rng.randrange(12, 9800):,}", "small": rng.randrange(4, 21)}
@@ -103,7 +103,7 @@ class Block:
     """A paragraph, a bulleted list, or ``raw`` wikitext such as a heading."""
 
     kind: Literal["prose", "list", "raw"]
-    sentences: list[Text] = field(default_factory=list)
+    sentences: list[WorldText] = field(default_factory=list)
     raw: str = ""
 
     def wikitext(self) -> str:
@@ -114,19 +114,19 @@ class Block:
 
 
 @dataclass(eq=False)
-class Page(dumps.Page):
+class WorldPage(dumps.Page):
     """A page of the generated Wikipedia: its text is written from its blocks."""
 
     item: str | None = None
     blocks: list[Block] = field(default_factory=list)
     tail: str = ""
-    told: dict[tuple[str, str], list[Text]] = field(default_factory=dict)  # (relation, object) -> what says so
+    told: dict[tuple[str, str], list[WorldText]] = field(default_factory=dict)  # (relation, object) -> what says so
 
     def paragraphs(self) -> list[Block]:
         """Return its paragraphs without its lists."""
         return [block for block in self.blocks if block.kind == "prose"]
 
-    def has(self, text: Text) -> bool:
+    def has(self, text: WorldText) -> bool:
         """Return whether the page has a sentence with the same plain text, with any markup."""
         return any(sentence.plain == text.plain for block in self.blocks for sentence in block.sentences)
 
@@ -134,7 +134,7 @@ class Page(dumps.Page):
         """Return paragraphs and lists as lists of sentences, as readers see them."""
         return [[sentence.plain for sentence in block.sentences] for block in self.blocks if block.kind != "raw"]
 
-    def replace(self, old: Text, *new: Text) -> None:
+    def replace(self, old: WorldText, *new: WorldText) -> None:
         """Replace a sentence by any number of others. A paragraph that becomes empty is removed."""
         for block in self.blocks:
             if old in block.sentences:
@@ -156,14 +156,14 @@ class Page(dumps.Page):
         return "".join(parts) + self.tail
 
 
-def link(title: str | None, label: str) -> Text:
+def link(title: str | None, label: str) -> WorldText:
     """Return a link to an article, or plain text if the label would break a link."""
     if title is None or any(c in label for c in "|[]{}<>"):
-        return Text(label, label.replace("<", "&lt;").replace(">", "&gt;"))
-    return Text(label, f"[[{label}]]" if title == label else f"[[{title}|{label}]]")
+        return WorldText(label, label.replace("<", "&lt;").replace(">", "&gt;"))
+    return WorldText(label, f"[[{label}]]" if title == label else f"[[{title}|{label}]]")
 
 
-class Fact(NamedTuple):
+class WorldFact(NamedTuple):
     """The ids of a subject, a relation and an object."""
 
     subject: str
@@ -172,7 +172,7 @@ class Fact(NamedTuple):
 
 
 @dataclass(eq=False)
-class Item:
+class WorldItem:
     """An item of Wikidata and its article, if it has one."""
 
     number: int
@@ -180,7 +180,7 @@ class Item:
     labels: dict[str, str]  # by language
     description: str
     pronoun: str = "it"
-    page: Page | None = None
+    page: WorldPage | None = None
     statements: list[Statement] = field(default_factory=list)
     other: dict[str, Json] = field(default_factory=dict)  # by property: snaks whose value is not an item
     other_links: dict[str, str] = field(default_factory=dict)  # titles of pages in other wikis
@@ -201,13 +201,13 @@ class Item:
         """Return the statements of a relation."""
         return [statement for statement in self.statements if statement.relation == relation]
 
-    def facts(self) -> dict[Fact, str | None]:
+    def facts(self) -> dict[WorldFact, str | None]:
         """Return each fact with its end, or None. Facts are the statements of the best rank whose value is an item."""
-        found: dict[Fact, str | None] = {}
+        found: dict[WorldFact, str | None] = {}
         for relation in dict.fromkeys(statement.relation for statement in self.statements):
             every = self.of(relation)
             best = [s for s in every if s.rank == "preferred"] or [s for s in every if s.rank == "normal"]
-            found |= {Fact(self.id, relation, s.object): s.end for s in best if s.object is not None}
+            found |= {WorldFact(self.id, relation, s.object): s.end for s in best if s.object is not None}
         return found
 
     def written(self, wiki: str) -> dumps.Item:

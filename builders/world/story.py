@@ -20,12 +20,12 @@ from temporalwiki.builders.world.items import (
     VOCABULARY,
     WORDINGS,
     Block,
-    Fact,
-    Item,
-    Names,
-    Page,
+    NamePool,
     Relation,
-    Text,
+    WorldFact,
+    WorldItem,
+    WorldPage,
+    WorldText,
     as_is,
     fill,
     filler_sentence,
@@ -57,7 +57,7 @@ class World:
 
 
 @dataclass(frozen=True)
-class Article:
+class WorldArticle:
     """An article of one month; a bulleted list counts as a paragraph, its items as sentences."""
 
     title: str
@@ -72,9 +72,9 @@ class Snapshot:
 
     date: str
     wikidata_date: str
-    articles: dict[int, Article]  # by page id
+    articles: dict[int, WorldArticle]  # by page id
     revisions: dict[int, int]  # of all pages, with redirects and other namespaces
-    facts: dict[Fact, str | None]  # with the day on which they end
+    facts: dict[WorldFact, str | None]  # with the day on which they end
     labels: dict[str, str]  # of items and properties
 
 
@@ -85,12 +85,12 @@ class Story:
         self.world = world
         self.rng = Random(f"world {world.seed}")
         self.relations = [one for one in RELATIONS if not world.relations or one.id in world.relations]
-        self.names = Names(self.rng)
+        self.names = NamePool(self.rng)
         self.month = 0
-        self.items: list[Item] = []
-        self.by_id: dict[str, Item] = {}
-        self.by_kind: dict[str, list[Item]] = {"person": []}
-        self.pages: list[Page] = []
+        self.items: list[WorldItem] = []
+        self.by_id: dict[str, WorldItem] = {}
+        self.by_kind: dict[str, list[WorldItem]] = {"person": []}
+        self.pages: list[WorldPage] = []
         self.last_item, self.last_page, self.last_revision = 1000, 600, 1_040_000_000
         self._saved: dict[str, Json] = {}
         self.begin()
@@ -124,11 +124,11 @@ class Story:
         for item in with_page:
             self.write_article(item)
 
-    def add_item(self, kind: str, label: str, pronoun: str = "it") -> Item:
+    def add_item(self, kind: str, label: str, pronoun: str = "it") -> WorldItem:
         """Add an item whose only fact is its class."""
         description = KINDS[kind].description if kind in KINDS else kind
         self.last_item += self.rng.randint(1, 9)
-        item = Item(self.last_item, kind, {"en": label}, description, pronoun)
+        item = WorldItem(self.last_item, kind, {"en": label}, description, pronoun)
         self.items.append(item)
         self.by_id[item.id] = item
         self.by_kind.setdefault(kind, []).append(item)
@@ -137,7 +137,7 @@ class Story:
             self.state(item, "P31", next(one.id for one in self.by_kind["class"] if one.name == of))
         return item
 
-    def add_person(self, number: int) -> Item:
+    def add_person(self, number: int) -> WorldItem:
         """Add a person, whose occupation depends on ``number``."""
         pronoun = self.rng.choice(list(GIVEN_NAMES))
         name = self.names.unique([f"{self.rng.choice(GIVEN_NAMES[pronoun])} {{surname}}"])
@@ -146,17 +146,17 @@ class Story:
         self.by_kind["person"].append(person)
         return person
 
-    def add_facts(self, item: Item, start: str | None = None) -> None:
+    def add_facts(self, item: WorldItem, start: str | None = None) -> None:
         """Give an item facts of some of the relations that it can have."""
         for relation in self.relations:
             if item in self.subjects(relation) and self.rng.random() < relation.share:
                 self.state(item, relation.id, self.pick(item, relation), start)
 
-    def subjects(self, relation: Relation) -> list[Item]:
+    def subjects(self, relation: Relation) -> list[WorldItem]:
         """Return the items that can have a relation."""
         return [item for kind in relation.subjects for item in self.by_kind[kind]]
 
-    def pick(self, item: Item, relation: Relation) -> str:
+    def pick(self, item: WorldItem, relation: Relation) -> str:
         """Draw an object that the item does not have; a few are far more frequent than the others."""
         pool = self.by_kind[relation.object]
         taken = {item.id, *(statement.object for statement in item.of(relation.id))}
@@ -164,7 +164,7 @@ class Story:
             pass
         return choice
 
-    def state(self, item: Item, relation: str, object: str | None, start: str | None = None) -> Statement:
+    def state(self, item: WorldItem, relation: str, object: str | None, start: str | None = None) -> Statement:
         """Add a statement."""
         guid = str(uuid.UUID(int=self.rng.getrandbits(128))).upper()
         item.statements.append(Statement(relation, object, start, id=f"{item.id}${guid}"))
@@ -172,18 +172,18 @@ class Story:
 
     # Articles
 
-    def add_page(self, item: Item) -> Page:
+    def add_page(self, item: WorldItem) -> WorldPage:
         """Add an empty page about an item; its id is above all others."""
         self.last_page += self.rng.randint(1, 40)
-        item.page = Page(self.last_page, self.title_of(item), item=item.id)
+        item.page = WorldPage(self.last_page, self.title_of(item), item=item.id)
         self.pages.append(item.page)
         return item.page
 
-    def title_of(self, item: Item) -> str:
+    def title_of(self, item: WorldItem) -> str:
         """Return a title that no other page has."""
         return item.name
 
-    def write_article(self, item: Item) -> None:
+    def write_article(self, item: WorldItem) -> None:
         """Write the first sentence, facts among other sentences, headings and categories."""
         page, rng = item.page, self.rng
         assert page is not None
@@ -193,29 +193,29 @@ class Story:
             if number % 2:
                 page.blocks.append(Block("raw", raw=f"== {SECTIONS[number]} =="))
             page.blocks.append(self.paragraph(page, rng.randint(1, 4 if self.world.wordings == 1 else 1)))
-        page.blocks[0].sentences.insert(0, Text(name.plain + rest, f"'''{name.wiki}'''{rest}"))
+        page.blocks[0].sentences.insert(0, WorldText(name.plain + rest, f"'''{name.wiki}'''{rest}"))
         for statement in item.statements:
             if statement.relation != "P31" and rng.random() < 0.8:  # some facts are only in the infobox
                 self.tell(item, statement)
         page.tail = f"== References ==\n{{{{Reflist}}}}\n\n[[Category:{item.description.capitalize()} pages]]"
 
-    def paragraph(self, page: Page, size: int) -> Block:
+    def paragraph(self, page: WorldPage, size: int) -> Block:
         """Return a paragraph that states no facts."""
         return Block("prose", [self.filler(page) for _ in range(size)])
 
-    def filler(self, page: Page) -> Text:
+    def filler(self, page: WorldPage) -> WorldText:
         """Return a sentence that states no fact and that the page does not have."""
         while page.has(text := filler_sentence(self.rng)):
             pass
         return text
 
-    def link(self, id: str) -> Text:
+    def link(self, id: str) -> WorldText:
         """Return a link to the page of an item."""
         item = self.by_id[id]
         unwritten = item.name if item.kind in _WITHOUT_PAGE else None
         return link(unwritten if item.page is None else item.page.title, item.name)
 
-    def tell(self, item: Item, statement: Statement, old: Statement | None = None, *, news: bool = False) -> None:
+    def tell(self, item: WorldItem, statement: Statement, old: Statement | None = None, *, news: bool = False) -> None:
         """Write a sentence that states a fact into the article of its subject, in place of that of ``old``, if given.
 
         With ``news``, the sentence begins with the month.
@@ -241,7 +241,7 @@ class Story:
             for sentence in before:
                 page.replace(sentence)
 
-    def sentence(self, item: Item, relation: Relation, template: str, object: str, *, news: bool) -> Text:
+    def sentence(self, item: WorldItem, relation: Relation, template: str, object: str, *, news: bool) -> WorldText:
         """Return a sentence that states a fact, perhaps with a reference."""
         name = link(None, item.name)
         short = template == relation.sentence and item.kind not in ("city", "country")
@@ -253,13 +253,13 @@ class Story:
         text = fill(template, S=name, r=as_is(relation.label), o=self.link(object))
         return self.cite(text) if self.rng.random() < 0.4 else text
 
-    def cite(self, text: Text) -> Text:
+    def cite(self, text: WorldText) -> WorldText:
         """Return a sentence with a reference."""
         number = self.rng.randrange(1, 10**6)
         source = f"{{{{cite web |url=https://news.example/{number}?a=1&b=2 |title=Item {number}. Part two}}}}"
-        return Text(text.plain, f"{text.wiki}<ref>{source}</ref>")
+        return WorldText(text.plain, f"{text.wiki}<ref>{source}</ref>")
 
-    def insert(self, page: Page, sentence: Text) -> None:
+    def insert(self, page: WorldPage, sentence: WorldText) -> None:
         """Put a sentence anywhere in an article but at its start."""
         block = self.rng.choice(page.paragraphs())
         block.sentences.insert(self.rng.randint(1, len(block.sentences)), sentence)
@@ -284,7 +284,7 @@ class Story:
         for number, page in enumerate(articles):
             (self.delete if number < 2 else self.edit)(page)
 
-    def change_one(self, subjects: list[Item], relation: Relation, how: str) -> None:
+    def change_one(self, subjects: list[WorldItem], relation: Relation, how: str) -> None:
         """Change a fact of the last of ``subjects`` that fits; remove it and all after it from the list.
 
         It fits if it has a single fact of the relation, which has not ended; or none, if ``how`` is "begin".
@@ -296,7 +296,7 @@ class Story:
                 self.change(item, relation, how, *found)
                 return
 
-    def change(self, item: Item, relation: Relation, how: str, old: Statement | None = None) -> None:
+    def change(self, item: WorldItem, relation: Relation, how: str, old: Statement | None = None) -> None:
         """Change a fact and, mostly, the article."""
         new = None if how == "end" else self.state(item, relation.id, self.pick(item, relation), self.day())
         if old is not None and how == "replace":
@@ -313,7 +313,7 @@ class Story:
             for sentence in item.page.told.get((relation.id, str(old.object)), []):
                 item.page.replace(sentence)
 
-    def edit(self, page: Page) -> None:
+    def edit(self, page: WorldPage) -> None:
         """Add, replace or remove a sentence that states no fact."""
         others = [sentence for block in page.paragraphs() for sentence in block.sentences[1:]]
         told = [sentence for of in page.told.values() for sentence in of]
@@ -323,7 +323,7 @@ class Story:
         else:
             page.replace(self.rng.choice(free), *[self.filler(page)] * self.rng.randint(0, 1))
 
-    def delete(self, page: Page) -> None:
+    def delete(self, page: WorldPage) -> None:
         """Delete a page."""
         self.pages.remove(page)
         if page.item is not None:
@@ -361,7 +361,7 @@ class Story:
                 item.revision = self.last_revision
                 item.modified = f"{self.day() if self.month else first.date()}T08:15:30Z"
 
-    def wikitext(self, page: Page) -> str:
+    def wikitext(self, page: WorldPage) -> str:
         """Return the wikitext of a page; its infobox has what Wikidata says."""
         if page.item is None:
             return page.wikitext("essay", {})
@@ -377,7 +377,7 @@ class Story:
             date=self.world.dates[self.month],
             wikidata_date=self.world.wikidata_dates[self.month],
             articles={
-                page.id: Article(page.title, page.revision, items.get(page.id), page.plain())
+                page.id: WorldArticle(page.title, page.revision, items.get(page.id), page.plain())
                 for page in sorted(self.pages, key=lambda page: page.id)
                 if page.ns == 0 and page.redirect is None
             },

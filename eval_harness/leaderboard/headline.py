@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from temporalwiki.eval_harness.leaderboard.names import listed, method_name, month_name
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
+from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
 
 _CONTROLS = ("shuffled", "untrained", "the softened start model", "the ceiling")  # what a board needs
 _MOST_LEADERS = 4  # most names in a sentence
@@ -76,7 +76,7 @@ class Value(NamedTuple):
 class Entry:
     """A method's line in the table of a month."""
 
-    line: Line
+    line: ModelLine
     values: Mapping[Column, Value]
     row: Row  # one of its scores, which describes the checkpoint
 
@@ -162,7 +162,7 @@ class Month:
 
 def months(rows: Sequence[Row]) -> list[Month]:
     """Return the months that models were trained up to and tested on, newest first."""
-    board = Board(rows)
+    board = ModelBoard(rows)
     columns = (*MEASURES, *_TEXTS)
     found = _values(board, columns)
     if not any(MEASURES[0] in values for of_month in found.values() for values in of_month.values()):
@@ -247,9 +247,9 @@ def _named(entries: Sequence[Entry], of: Sequence[Entry]) -> str:
     return listed([entry.name for entry in entries])
 
 
-def _values(board: Board, columns: Iterable[Column]) -> dict[int, dict[Line, dict[Column, Value]]]:
+def _values(board: ModelBoard, columns: Iterable[Column]) -> dict[int, dict[ModelLine, dict[Column, Value]]]:
     """Return place of the month -> line -> column -> value, of checkpoints tested on their own month."""
-    found: dict[int, dict[Line, dict[Column, Value]]] = {}
+    found: dict[int, dict[ModelLine, dict[Column, Value]]] = {}
     for line in board.lines:
         for column in columns:
             ratios = board.relative(line, column.score) if column.relative else {}

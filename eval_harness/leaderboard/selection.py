@@ -31,7 +31,7 @@ class ScoreName(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class ModelLine:
     """The checkpoints with one label, one for each month."""
 
     label: str
@@ -58,7 +58,7 @@ class Line:
         )
 
 
-class Board:
+class ModelBoard:
     """All lines, sorted as the methods in the papers and then by label, and the order of the months.
 
     If checkpoints with the same label have several base models, each base becomes a line with the base in its label.
@@ -93,13 +93,13 @@ class Board:
                     found.setdefault(self.place(row.tested), row.tested)
         return dict(sorted(found.items()))
 
-    def initial_of(self, line: Line) -> Line | None:
+    def initial_of(self, line: ModelLine) -> ModelLine | None:
         """Return the line of Initial with the same base, or the only line of Initial; None without either."""
         initials = [other for other in self.lines if other.initial]
         own = [other for other in initials if other.base == line.base] or initials[: len(initials) == 1]
         return min(own, key=lambda other: other.method is None, default=None)
 
-    def own_month(self, line: Line, score: ScoreName) -> dict[int, Row]:
+    def own_month(self, line: ModelLine, score: ScoreName) -> dict[int, Row]:
         """Return tested month -> the score of the checkpoint that was trained up to that month.
 
         A checkpoint without a month stands in for all months that have no checkpoint of their own.
@@ -113,7 +113,7 @@ class Board:
                     found.setdefault(tested, row)
         return dict(sorted(found.items()))
 
-    def relative(self, line: Line, score: ScoreName) -> dict[int, float]:
+    def relative(self, line: ModelLine, score: ScoreName) -> dict[int, float]:
         """Return ``own_month`` divided by Initial's score of the same month, if both exist and are above 0."""
         initial = self.initial_of(line)
         if initial is None:
@@ -126,7 +126,7 @@ class Board:
             if place in before and row.value > 0 and before[place].value > 0
         }
 
-    def newest(self, line: Line, score: ScoreName) -> list[Row]:
+    def newest(self, line: ModelLine, score: ScoreName) -> list[Row]:
         """Return the rows of a score of the newest checkpoint that has it."""
         rows = list(filter(score.of, line.rows))
         last = max((self.place(row.month) for row in rows), default=-1)
@@ -141,11 +141,11 @@ _APART: tuple[Callable[[Row], str], ...] = (
 )
 
 
-def _lines(label: str, rows: Sequence[Row], apart: Sequence[Callable[[Row], str]]) -> Iterator[Line]:
+def _lines(label: str, rows: Sequence[Row], apart: Sequence[Callable[[Row], str]]) -> Iterator[ModelLine]:
     asked = Counter((row.month, row.task, row.version, row.config, row.test, row.measure) for row in rows)
     if not apart or (max(asked.values()) == 1 and len({row.base for row in rows}) == 1):
         rates = [row.learning_rate for row in rows if row.learning_rate is not None]
-        yield Line(label, rows[0].method, rows[0].base, rates[0] if rates else None, tuple(rows))
+        yield ModelLine(label, rows[0].method, rows[0].base, rates[0] if rates else None, tuple(rows))
         return
     groups: dict[str, list[Row]] = {}
     for row in rows:

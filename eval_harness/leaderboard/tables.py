@@ -16,7 +16,7 @@ from temporalwiki.eval_harness.cutoff.report import written
 from temporalwiki.eval_harness.leaderboard.cutoffs import KnownUpTo
 from temporalwiki.eval_harness.leaderboard.headline import MEASURES, training_runs
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
+from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are their wide forms
 _CLOZES = {
@@ -29,7 +29,7 @@ _FUAR = ScoreName("fuar", "fuar", "lama")
 
 
 @dataclass(frozen=True)
-class Score:
+class TableScore:
     """A value with its 95 % interval; ``best`` values are bold."""
 
     value: float
@@ -38,12 +38,12 @@ class Score:
     best: bool = False
 
 
-Cell = str | int | Score | None  # None: not measured or not known
+Cell = str | int | TableScore | None  # None: not measured or not known
 _Columns = list[tuple[str, Sequence[Cell]]]  # name, cells
 
 
 @dataclass(frozen=True)
-class Table:
+class ScoreTable:
     """A table; each line has one cell for each column."""
 
     title: str
@@ -52,27 +52,27 @@ class Table:
     lines: tuple[tuple[Cell, ...], ...]
 
     @classmethod
-    def of(cls, title: str, caption: str, columns: _Columns) -> Table:
+    def of(cls, title: str, caption: str, columns: _Columns) -> ScoreTable:
         """Return a table made of its columns."""
         cells = (cells for _, cells in columns)
         return cls(title, caption, tuple(name for name, _ in columns), tuple(zip(*cells, strict=True)))
 
 
-def learned_and_forgotten(rows: Sequence[Row]) -> Table | None:
+def learned_and_forgotten(rows: Sequence[Row]) -> ScoreTable | None:
     """Return which facts each method knows, or None if no method has these scores.
 
     It has one line for each method and two columns for each month, the newest month first. The method that knows most
     new facts of the newest month comes first.
     """
     scores = {column.title.lower(): column.score for column in MEASURES}
-    board = Board([row for row in rows if any(score.of(row) for score in scores.values())])
+    board = ModelBoard([row for row in rows if any(score.of(row) for score in scores.values())])
     own = {line: {name: board.own_month(line, score) for name, score in scores.items()} for line in board.lines}
     tested = {place: month for score in scores.values() for place, month in board.months(score).items()}
     shown = sorted({place for of in own.values() for by_month in of.values() for place in by_month}, reverse=True)
     if not shown:
         return None
 
-    def place(line: Line) -> tuple[bool, float]:
+    def place(line: ModelLine) -> tuple[bool, float]:
         row = own[line][MEASURES[0].title.lower()].get(shown[0])
         return (False, -row.value) if row and row.competes else (True, 0.0)
 
@@ -82,7 +82,7 @@ def learned_and_forgotten(rows: Sequence[Row]) -> Table | None:
         for name in scores:
             columns.append((f"{tested[at]} {name}", column([own[line][name].get(at) for line in lines])))
     cells = [row for of in own.values() for by_month in of.values() for row in by_month.values()]
-    return Table.of(
+    return ScoreTable.of(
         "New facts known and old facts known",
         "The percentage of changed and of unchanged facts that a model ties to their subject; higher is better. The "
         "columns of a month show the models that were trained up to that month. In brackets: 95 % intervals over "
@@ -92,12 +92,12 @@ def learned_and_forgotten(rows: Sequence[Row]) -> Table | None:
     )
 
 
-def temporalwiki_table_3(title: str, how: str, stage: str, measure: str, rows: Sequence[Row]) -> Table | None:
+def temporalwiki_table_3(title: str, how: str, stage: str, measure: str, rows: Sequence[Row]) -> ScoreTable | None:
     """Return TemporalWiki's table 3: unchanged and changed facts, for the models trained up to each month.
 
     ``how`` is a sentence on how to read the values; ``stage`` is a prefix of the tests ("light-tuned/").
     """
-    board = Board(rows)
+    board = ModelBoard(rows)
     scores = {
         test: ScoreName("twiki_probes", measure, stage + test, "probes")
         for test in ("unchanged", "changed", "average")
@@ -117,7 +117,7 @@ def temporalwiki_table_3(title: str, how: str, stage: str, measure: str, rows: S
             cells = column([board.own_month(line, score).get(place) for line in lines])
             if any(cells):
                 columns.append((f"{month} {test}", cells))
-    return Table.of(
+    return ScoreTable.of(
         title,
         f"{how} The columns of a month show the models that were trained up to that month, and the same initial "
         "model. In brackets: 95 % intervals over subjects and relations. Bold: the best value of a column, and "
@@ -127,18 +127,18 @@ def temporalwiki_table_3(title: str, how: str, stage: str, measure: str, rows: S
     )
 
 
-def ckl_table_2(rows: Sequence[Row]) -> Table | None:
+def ckl_table_2(rows: Sequence[Row]) -> ScoreTable | None:
     """Return CKL's table 2: each line's newest checkpoint on the newest config of each kind, and its FUAR."""
-    board = Board([row for row in rows if row.task == "lama" or _FUAR.of(row)])
+    board = ModelBoard([row for row in rows if row.task == "lama" or _FUAR.of(row)])
     scores = {kind: ScoreName("lama", "exact_match", kind=kind) for kind in _CLOZES}
-    newest: dict[Line, Row] = {}
+    newest: dict[ModelLine, Row] = {}
     for line in board.lines:
         if found := [row for score in scores.values() for row in board.newest(line, score)]:
             newest[line] = max(found, key=lambda row: board.place(row.month))
     if not newest:
         return None
 
-    def of_newest(score: ScoreName, tested: int | None) -> list[Score | None]:
+    def of_newest(score: ScoreName, tested: int | None) -> list[TableScore | None]:
         """Return a score of each line's newest checkpoint on the month ``tested``, or on any month."""
         found = []
         for line, checkpoint in newest.items():
@@ -159,7 +159,7 @@ def ckl_table_2(rows: Sequence[Row]) -> Table | None:
         last = max(asked, default=-1)
         scored.append((f"{_CLOZES[kind]} {asked.get(last, '')}".strip(), of_newest(score, last)))
     scored.append(("FUAR", of_newest(_FUAR, None)))
-    return Table.of(
+    return ScoreTable.of(
         "CKL, table 2: exact match, and forgetting per gain (FUAR)",
         "Exact match of each method's newest model in percent; higher is better. FUAR is the points forgotten "
         'for each point updated or acquired; lower is better, and "no gain" means no such points. In brackets: '
@@ -168,7 +168,7 @@ def ckl_table_2(rows: Sequence[Row]) -> Table | None:
     )
 
 
-def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> Table | None:
+def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> ScoreTable | None:
     """Return a table with a line for each knowledge cutoff, or None without cutoffs."""
     if not cutoffs:
         return None
@@ -182,7 +182,7 @@ def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> Table | None:
         ends = {"from": one.low, "up to": one.high}
         return "".join(f"{word} {written(month)}" for word, month in ends.items() if month is not None)
 
-    return Table.of(
+    return ScoreTable.of(
         "Knowledge cutoffs",
         "The last month whose changes a model knows, with its 95 % interval, by temporalwiki cutoff. A cutoff before "
         "or after the data has one end. “Cannot tell” is the answer for a model that knows too little.",
@@ -200,7 +200,7 @@ def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> Table | None:
 _TUNED = "TWiki-Probes after light-tuning"
 _LOWER, _HIGHER = "Lower is better.", "In percent, higher is better."
 # name -> function that makes the table, or None if the rows lack its scores
-TABLES: dict[str, Callable[[Sequence[Row]], Table | None]] = {
+TABLES: dict[str, Callable[[Sequence[Row]], ScoreTable | None]] = {
     "learned_and_forgotten": learned_and_forgotten,
     "temporalwiki_table_3": partial(
         temporalwiki_table_3, "TemporalWiki, table 3: zero-shot perplexity of TWiki-Probes", _LOWER, "", "perplexity"
@@ -216,7 +216,7 @@ TABLES: dict[str, Callable[[Sequence[Row]], Table | None]] = {
 }
 
 
-def write_tables(rows: Sequence[Row], folder: Path, cutoffs: Sequence[KnownUpTo] = ()) -> dict[str, Table]:
+def write_tables(rows: Sequence[Row], folder: Path, cutoffs: Sequence[KnownUpTo] = ()) -> dict[str, ScoreTable]:
     """Write the tables that the rows have scores for as FOLDER/NAME.md and NAME.csv, and return name -> table.
 
     Files of tables that cannot be made are removed.
@@ -233,7 +233,7 @@ def write_tables(rows: Sequence[Row], folder: Path, cutoffs: Sequence[KnownUpTo]
     return {name: table for name, table in tables.items() if table is not None}
 
 
-def column(rows: Sequence[Row | None]) -> list[Score | None]:
+def column(rows: Sequence[Row | None]) -> list[TableScore | None]:
     """Return the cells of one column; the best value, and values whose rank may be 1, are marked as best.
 
     Ranks are among all models that were asked the same questions, which may be more than the table shows. A model that
@@ -246,31 +246,31 @@ def column(rows: Sequence[Row | None]) -> list[Score | None]:
     fair = [row for row in rows if row and row.competes and not row.trained_on_test and math.isfinite(row.value)]
     best = max(map(good, fair), default=-math.inf)
     marked = [row for row in fair if row.rank_best == 1 or good(row) == best]
-    return [Score(row.value, row.low, row.high, row in marked) if row else None for row in rows]
+    return [TableScore(row.value, row.low, row.high, row in marked) if row else None for row in rows]
 
 
-def to_markdown(table: Table) -> str:
+def to_markdown(table: ScoreTable) -> str:
     """Return a table as GitHub Markdown, with title and caption."""
-    numeric = [any(isinstance(cell, Score | int) for cell in cells) for cells in zip(*table.lines, strict=True)]
+    numeric = [any(isinstance(cell, TableScore | int) for cell in cells) for cells in zip(*table.lines, strict=True)]
     lines = [[escaped(name) for name in table.columns], ["---:" if is_number else "---" for is_number in numeric]]
     lines += [[_shown(cell) for cell in line] for line in table.lines]
     body = "\n".join(table_row(*line) for line in lines)
     return f"# {escaped(table.title)}\n\n{body}\n\n{escaped(table.caption)}\n"
 
 
-def to_csv(table: Table) -> str:
+def to_csv(table: ScoreTable) -> str:
     """Return a table as CSV with all digits; two columns with the ends of the interval follow each column of scores.
 
     A text that a spreadsheet would read as a formula gets an apostrophe in front.
     """
-    scores = [any(isinstance(cell, Score) for cell in cells) for cells in zip(*table.lines, strict=True)]
+    scores = [any(isinstance(cell, TableScore) for cell in cells) for cells in zip(*table.lines, strict=True)]
     lines: list[list[str | float | None]] = [[]]
     for name, scored in zip(table.columns, scores, strict=True):
         lines[0] += [_harmless(name), *((_harmless(f"{name}, {end}") for end in ("low", "high")) if scored else ())]
     for line in table.lines:
         values: list[str | float | None] = []
         for cell, scored in zip(line, scores, strict=True):
-            if isinstance(cell, Score):
+            if isinstance(cell, TableScore):
                 values += [cell.value, cell.low, cell.high]
             else:
                 values += [None] * 3 if scored else [_harmless(cell) if isinstance(cell, str) else cell]
@@ -290,7 +290,7 @@ def number(value: float) -> str:
 
 
 def _shown(cell: Cell) -> str:
-    if not isinstance(cell, Score):
+    if not isinstance(cell, TableScore):
         return "" if cell is None else escaped(cell) if isinstance(cell, str) else f"{cell:,}"
     value = f"**{number(cell.value)}**" if cell.best else number(cell.value)
     return value if cell.low is None or cell.high is None else f"{value} [{number(cell.low)}, {number(cell.high)}]"

@@ -23,7 +23,7 @@ from odd_world import FACT_EVENTS, HOSTILE, PAGE_EVENTS, OddStory, write_odd_wor
 from oracle import changes
 
 from temporalwiki.builders.dumps import base36_sha1
-from temporalwiki.builders.world import Fact, Snapshot, Story, World, write_world
+from temporalwiki.builders.world import Snapshot, Story, World, WorldFact, write_world
 
 from a_folder import contents
 
@@ -162,7 +162,7 @@ def test_page_props_map_articles_to_items(tmp_path: Path) -> None:
     assert items == {id: article.item for id, article in months[1].articles.items() if article.item}
 
 
-def facts_of(entity: Json) -> set[Fact]:
+def facts_of(entity: Json) -> set[WorldFact]:
     """Best-rank, item-valued main snaks, by the obvious code."""
     found = set()
     for relation, statements in (entity["claims"] or {}).items():
@@ -171,17 +171,17 @@ def facts_of(entity: Json) -> set[Fact]:
             snak = statement["mainsnak"]
             if snak["snaktype"] != "value" or snak["datatype"] != "wikibase-item":
                 continue
-            found.add(Fact(entity["id"], relation, snak["datavalue"]["value"]["id"]))
+            found.add(WorldFact(entity["id"], relation, snak["datavalue"]["value"]["id"]))
     return found
 
 
-def ends_of(entity: Json) -> dict[Fact, str]:
+def ends_of(entity: Json) -> dict[WorldFact, str]:
     ends = {}
     for relation, statements in (entity["claims"] or {}).items():
         for statement in statements:
             value = statement["mainsnak"].get("datavalue", {}).get("value")
             for end in statement.get("qualifiers", {}).get("P582", []):
-                ends[Fact(entity["id"], relation, value["id"])] = end["datavalue"]["value"]["time"][1:11]
+                ends[WorldFact(entity["id"], relation, value["id"])] = end["datavalue"]["value"]["time"][1:11]
     return ends
 
 
@@ -293,7 +293,7 @@ def test_hostile_names_and_odd_statements_occur(dumps: Path, snapshots: list[Sna
     assert any(s["mainsnak"]["datatype"] == "wikibase-hologram" for s in statements)
 
 
-def filtered(facts: list[Fact], labels: dict[str, str]) -> Counter[str]:
+def filtered(facts: list[WorldFact], labels: dict[str, str]) -> Counter[str]:
     """Filters and caps of DESIGN 5.6, counted by rule; beyond a cap, the last facts are dropped."""
     counts: Counter[str] = Counter()
     kept = []

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from temporalwiki.eval_harness.known import (
     FEWEST,
     MOST,
-    Fact,
     Matrix,
     Panel,
+    PanelFact,
     binding,
     by_spelling,
     complete_places,
@@ -25,12 +25,12 @@ from temporalwiki.eval_harness.known import (
 )
 
 
-def fact(name: str, split: str = "changed", **columns: object) -> Fact:
+def fact(name: str, split: str = "changed", **columns: object) -> PanelFact:
     row = {"subject": f"subject {name}", "relation": "has", "object": f"object {name}", **columns}
-    return Fact.of(f"id {name}", str(row["subject"]), split, row)
+    return PanelFact.of(f"id {name}", str(row["subject"]), split, row)
 
 
-def made(facts: list[Fact], seed: int = 0) -> tuple[list[Panel], Counter[str]]:
+def made(facts: list[PanelFact], seed: int = 0) -> tuple[list[Panel], Counter[str]]:
     left_out: Counter[str] = Counter()
     return panels(facts, "P1", left_out, seed), left_out
 

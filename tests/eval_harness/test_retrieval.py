@@ -17,7 +17,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.commands import main
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.rows import rows as board_rows
-from temporalwiki.eval_harness.leaderboard.selection import Board
+from temporalwiki.eval_harness.leaderboard.selection import ModelBoard
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.models.stored import StoredScores
 from temporalwiki.eval_harness.results import Result, read_results, table
@@ -310,7 +310,7 @@ def test_on_a_leaderboard_it_is_another_model_and_never_a_run_of_the_same(tmp_pa
         ("diff", "lama", 20.0, 2, ""),
         ("diff, with top 5 of diffset-1112", "lama", 80.0, 2, "top 5 of diffset-1112"),
     }
-    assert [line.label for line in Board(made).lines] == ["diff", "diff, with top 5 of diffset-1112"]
+    assert [line.label for line in ModelBoard(made).lines] == ["diff", "diff, with top 5 of diffset-1112"]
 
 
 def test_fuar_is_about_weights(tmp_path: Path) -> None:
@@ -329,7 +329,7 @@ def test_fuar_is_about_weights(tmp_path: Path) -> None:
 def test_a_start_model_with_passages_is_not_the_start_model(tmp_path: Path) -> None:
     result = a_result.write_clozes(tmp_path, "newlama", a_result.clozes(2), name="base", method="initial")
     read = a_result.changed(result, "data", retrieved={"source": "evidence", "version": 1})
-    lines = Board(board_rows([result, read], tmp_path)).lines
+    lines = ModelBoard(board_rows([result, read], tmp_path)).lines
     assert [(line.label, line.initial) for line in lines] == [("initial", True), ("initial, with evidence", False)]
 
 

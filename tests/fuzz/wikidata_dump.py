@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.wikidata.extract import ExtractTask, lines, run
+from temporalwiki.builders.wikidata.extract import EntityExtractTask, lines, run
 from temporalwiki.builders.wikidata.extract import check as check_reports
 
 from fuzz import wikidata_json
@@ -31,7 +31,7 @@ LONGEST = 8192
 def check(data: bytes) -> None:
     path = file("wikidata.json", data)
     chosen = zlib.crc32(data)
-    task = ExtractTask(0, str(path), 0, None, "enwiki", "en", bool(chosen & 1))
+    task = EntityExtractTask(0, str(path), 0, None, "enwiki", "en", bool(chosen & 1))
     one = _run(task)
     with mock.patch.object(streams, "OUT", 1 + chosen % 97):
         assert _run(task) == one, "pieces of another size give another result"
@@ -52,7 +52,7 @@ def check(data: bytes) -> None:
     assert rows["entities"] == counted["items"] and rows["properties"] == counted["properties"]
 
 
-def _run(task: ExtractTask) -> tuple[dict[str, Any], dict[str, int]] | str:
+def _run(task: EntityExtractTask) -> tuple[dict[str, Any], dict[str, int]] | str:
     out = folder() / "extract"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()

@@ -9,7 +9,7 @@ from unittest import mock
 
 import msgspec
 
-from temporalwiki.builders.wikidata.entities import Entity, EntityReader, NotAnEntity, Statement, first_day
+from temporalwiki.builders.wikidata.entities import Entity, EntityReader, ItemStatement, NotAnEntity, first_day
 from temporalwiki.builders.wikidata.extract import ITEM_END, ITEM_END_LENGTH, ITEM_START
 
 from fuzz.json_text import mutate as mutate
@@ -127,7 +127,7 @@ def _compare(entity: Entity, slow: dict[str, Any]) -> None:
         assert any(_says(one, found) for one in claims[f"P{found.relation}"]), f"no statement says {found}"
 
 
-def _says(one: Any, found: Statement) -> bool:
+def _says(one: Any, found: ItemStatement) -> bool:
     try:
         snak = one["mainsnak"]
         value = snak["datavalue"]["value"]

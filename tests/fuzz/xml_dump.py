@@ -10,7 +10,7 @@ from unittest import mock
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, Page, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, DumpPage, read_header, read_pages
 
 from fuzz.files import file
 from tiny_dumps import FOOTER, header, page, revision
@@ -65,8 +65,8 @@ def check(data: bytes) -> None:
         _compare(data, pages, counts)
 
 
-def _read(path: Path, at: str | None, cut: bool) -> tuple[list[Page], DumpCounts, bool]:
-    pages: list[Page] = []
+def _read(path: Path, at: str | None, cut: bool) -> tuple[list[DumpPage], DumpCounts, bool]:
+    pages: list[DumpPage] = []
     counts = DumpCounts()
     try:
         for found in read_pages(path, read_header(path), counts, at=at, allow_truncated=cut):
@@ -77,7 +77,7 @@ def _read(path: Path, at: str | None, cut: bool) -> tuple[list[Page], DumpCounts
     return pages, counts, True
 
 
-def _compare(data: bytes, pages: list[Page], counts: DumpCounts) -> None:
+def _compare(data: bytes, pages: list[DumpPage], counts: DumpCounts) -> None:
     """Compare with a parse of the whole dump, unless the text between pages makes it invalid XML."""
     if b"<!" in data or b"<?" in data:  # no dump has comments
         return

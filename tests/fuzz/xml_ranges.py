@@ -11,7 +11,7 @@ from unittest import mock
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders import streams
-from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, Header, Page, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, DumpPage, Header, read_header, read_pages
 
 from fuzz import xml_dump
 from fuzz.files import file
@@ -42,7 +42,7 @@ WORDS = (*xml_dump.WORDS, _BETWEEN, b"</mediawiki>\0", b"\0<page>")
 LONGEST = 8192
 _ONE_IN = 8  # inputs are read by the decoder that is for dumps known to be whole
 
-_Found = tuple[list[Page], DumpCounts]
+_Found = tuple[list[DumpPage], DumpCounts]
 
 
 def check(data: bytes) -> None:
@@ -75,7 +75,7 @@ def check(data: bytes) -> None:
 
 def _read(path: Path, head: Header, starts: list[int], listed: bool = False) -> _Found | None:
     """What all ranges say, one after the other; None where one is refused."""
-    pages: list[Page] = []
+    pages: list[DumpPage] = []
     dropped: Counter[str] = Counter()
     total = DumpCounts()
     for start, end in zip(starts, [*starts[1:], None], strict=True):

@@ -37,7 +37,7 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
 from temporalwiki.eval_harness.leaderboard.headline import MEASURES, Month, months, ratio
 from temporalwiki.eval_harness.leaderboard.names import listed, method_name, month_name, short_month
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
+from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
 from temporalwiki.eval_harness.leaderboard.tables import number
 
 Value = tuple[float, float | None, float | None]  # with its interval
@@ -101,7 +101,7 @@ def draw_lines(
     return drawn
 
 
-def draw_bars(axes: Axes, found: Mapping[Line, Row], look: Mapping[str, Look], room: float) -> None:
+def draw_bars(axes: Axes, found: Mapping[ModelLine, Row], look: Mapping[str, Look], room: float) -> None:
     """Draw a bar with its interval for each line, its name at most ``room`` inches wide; infinite bars are hatched."""
     finite = [end for row in found.values() for end in (row.value, row.high) if end is not None and math.isfinite(end)]
     right = 1.08 * max([*finite, 0.1])
@@ -188,7 +188,7 @@ def _learned_and_forgotten(rows: Sequence[Row], width: float = WIDTH) -> Figure 
     newest = next((month for month in months(rows) if month.scored), None)
     if newest is None:
         return None
-    look = looks(Board(rows).lines)
+    look = looks(ModelBoard(rows).lines)
     return _scattered(newest, look, width, legended=False) or _scattered(newest, look, width, legended=True)
 
 
@@ -227,7 +227,7 @@ def _scattered(newest: Month, look: Mapping[str, Look], width: float, *, legende
 
 @styled
 def _learning_rate(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
-    board = Board(rows)
+    board = ModelBoard(rows)
     found = {what: _kept_and_changed(board, *scores) for what, scores in _KEPT_AND_CHANGED.items()}
     what = next((what for what, points in found.items() if points), None)
     if what is None:
@@ -261,7 +261,7 @@ def _learning_rate(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     return figure
 
 
-def _kept_and_changed(board: Board, kept: ScoreName, changed: ScoreName) -> dict[Line, tuple[float, float]]:
+def _kept_and_changed(board: ModelBoard, kept: ScoreName, changed: ScoreName) -> dict[ModelLine, tuple[float, float]]:
     """Return line -> (unchanged, changed) score relative to Initial, in its newest month that has both."""
     found = {}
     for line in board.lines:
@@ -271,9 +271,9 @@ def _kept_and_changed(board: Board, kept: ScoreName, changed: ScoreName) -> dict
     return found
 
 
-def _by_method(lines: Iterable[Line]) -> list[list[Line]]:
+def _by_method(lines: Iterable[ModelLine]) -> list[list[ModelLine]]:
     """Group lines of one method and base that differ only in their learning rate, sorted by it."""
-    found: dict[tuple[str | None, str, str], list[Line]] = {}
+    found: dict[tuple[str | None, str, str], list[ModelLine]] = {}
     for line in lines:
         found.setdefault((line.method, line.base, line.rows[0].retrieved), []).append(line)
     groups = []
@@ -286,7 +286,7 @@ def _by_method(lines: Iterable[Line]) -> list[list[Line]]:
     return groups
 
 
-def _names_of_groups(groups: Sequence[Sequence[Line]]) -> list[str]:
+def _names_of_groups(groups: Sequence[Sequence[ModelLine]]) -> list[str]:
     names = [group[0].method if len(group) > 1 and group[0].method else group[0].label for group in groups]
     named = zip(names, groups, strict=True)
     return [f"{name}, {group[0].base}" if names.count(name) > 1 else name for name, group in named]
@@ -303,7 +303,7 @@ def _rate(value: float) -> str:
 
 @styled
 def _relative_perplexity(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
-    board = Board(rows)
+    board = ModelBoard(rows)
     trained = [line for line in board.lines if not line.initial]
     panels = {
         name: series
@@ -346,7 +346,7 @@ def _predicts_best(name: str, series: Mapping[str, Mapping[int, float]], fair: S
 
 @styled
 def _average_perplexity(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
-    board = Board(rows)
+    board = ModelBoard(rows)
     series = {line: own for line in board.lines if (own := board.own_month(line, _AVERAGE))}
     if not series:
         return None
@@ -375,7 +375,7 @@ def _misalignment(score: ScoreName, what: str) -> Callable[..., Figure | None]:
 
     @styled
     def draw(rows: Sequence[Row], room: float = WIDTH) -> Figure | None:
-        board = Board(rows)
+        board = ModelBoard(rows)
         columns = dict(list(board.months(score).items())[-_MOST:])
         grids = {line: grid for line in board.lines if (grid := _grid(board, line, score, columns))}
         if all(trained == tested for grid in grids.values() for trained, tested in grid):
@@ -416,7 +416,7 @@ def _misalignment(score: ScoreName, what: str) -> Callable[..., Figure | None]:
     return draw
 
 
-def _grid(board: Board, line: Line, score: ScoreName, shown: Collection[int]) -> Grid:
+def _grid(board: ModelBoard, line: ModelLine, score: ScoreName, shown: Collection[int]) -> Grid:
     initial = board.initial_of(line)
     if line.initial or initial is None:
         return {}
@@ -451,8 +451,8 @@ def _colour_scale(figure: Figure, norm: Normalize, cut: bool, what: str) -> None
 
 @styled
 def _fuar(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
-    board = Board(rows)
-    panels: dict[str, dict[Line, Row]] = {}
+    board = ModelBoard(rows)
+    panels: dict[str, dict[ModelLine, Row]] = {}
     for test, name in _FUAR.items():
         newest = {line: board.newest(line, ScoreName("fuar", "fuar", test)) for line in board.lines}
         if found := {line: of_line[0] for line, of_line in newest.items() if of_line}:
@@ -470,7 +470,7 @@ def _fuar(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     return figure
 
 
-def _forgot_least(name: str, found: Mapping[Line, Row]) -> str:
+def _forgot_least(name: str, found: Mapping[ModelLine, Row]) -> str:
     found = {line: row for line, row in found.items() if line.fair}
     least = min((row.value for row in found.values()), default=math.inf)
     if not math.isfinite(least):

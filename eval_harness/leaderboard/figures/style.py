@@ -24,7 +24,7 @@ from matplotlib.transforms import Bbox
 from temporalwiki.base.files import whole_file
 from temporalwiki.base.markdown import one_line
 from temporalwiki.eval_harness.leaderboard.names import method_name
-from temporalwiki.eval_harness.leaderboard.selection import Line
+from temporalwiki.eval_harness.leaderboard.selection import ModelLine
 from temporalwiki.methods import METHODS
 
 Drawn = TypeVar("Drawn", bound="Callable[..., Figure | None]")
@@ -128,7 +128,7 @@ class Look(NamedTuple):
         }
 
 
-def looks(lines: Sequence[Line]) -> dict[str, Look]:
+def looks(lines: Sequence[ModelLine]) -> dict[str, Look]:
     """Return label -> look of each line.
 
     The first line of a method looks the same in every figure. Other lines of the method have its colour and another

@@ -31,7 +31,7 @@ from temporalwiki.eval_harness.leaderboard.headline import (
 from temporalwiki.eval_harness.leaderboard.names import listed
 from temporalwiki.eval_harness.leaderboard.page.scores import compact, href, score_text, scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.tables import Table
+from temporalwiki.eval_harness.leaderboard.tables import ScoreTable
 from temporalwiki.methods import CONTROLS, METHODS
 
 TITLE = "TemporalWiki leaderboard"
@@ -127,7 +127,7 @@ def write_page(
         ],
         runs=_runs(by_month[0]) if by_month else "",
         explained=bool(by_month) and MEASURES[0] in by_month[0].columns,
-        cutoffs=cutoffs if isinstance(cutoffs, Table) else None,
+        cutoffs=cutoffs if isinstance(cutoffs, ScoreTable) else None,
         scored=bool(rows),
         figures=figures,
         more=more,

@@ -30,7 +30,7 @@ from temporalwiki.builders.ckl.templates import find_template
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikidata import probes
-from temporalwiki.builders.world import Fact, Snapshot, World
+from temporalwiki.builders.world import Snapshot, World, WorldFact
 
 from a_fact import FIRST, SECOND, Rows, fact, made, month, months, new, same
 
@@ -82,7 +82,7 @@ def compared(text: str) -> str:
 
 def check_row(row: dict[str, Any], prev: Snapshot, recent: Snapshot) -> None:
     """Check any row: the fact is true, all right objects are answers, and the cloze is sound."""
-    fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
+    fact = WorldFact(row["subject_id"], row["relation_id"], row["object_id"])
     labels = {**prev.labels, **recent.labels}
     assert (row["subject"], row["relation"], row["object"]) == tuple(labels[name] for name in fact)
     now = held(recent, fact.subject, fact.relation)
@@ -121,7 +121,7 @@ def test_every_row_is_a_change_of_the_world(
     assert len(rows) > 15
     for row in rows:
         check_row(row, prev, recent)
-        fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
+        fact = WorldFact(row["subject_id"], row["relation_id"], row["object_id"])
         assert changed[fact] == row["kind"] == "new_object"
         before, now = (held(one, fact.subject, fact.relation) for one in (prev, recent))
         gone = before - now
@@ -134,7 +134,7 @@ def test_every_row_is_a_change_of_the_world(
     assert len(rows) > 15
     for row in rows:
         check_row(row, prev, recent)
-        fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
+        fact = WorldFact(row["subject_id"], row["relation_id"], row["object_id"])
         assert changed[fact] == row["kind"] != "new_object"
         assert not {f for f in prev.facts if (f.subject, f.relation) == (fact.subject, fact.relation)}
         assert row["old_answers"] == []
@@ -157,7 +157,7 @@ def test_no_update_that_the_text_states_is_lost(out: Path, snapshots: dict[str, 
     labels = {**prev.labels, **recent.labels}
     shared = Counter(
         (f.relation, compared(labels[f.subject]))
-        for f in {Fact(f.subject, f.relation, "") for f in recent.facts}
+        for f in {WorldFact(f.subject, f.relation, "") for f in recent.facts}
         if f.subject in labels
     )
     expected = set()
@@ -197,7 +197,7 @@ def test_what_stays_is_true_in_every_month_of_the_world(out: Path, snapshots: di
     assert len(rows) > 40
     for row in rows:
         check_row(row, *months[-2:])
-        fact = Fact(row["subject_id"], row["relation_id"], row["object_id"])
+        fact = WorldFact(row["subject_id"], row["relation_id"], row["object_id"])
         assert fact.relation in RELATIONS
         assert row["kind"] == "unchanged"
         assert row["end_time"] is None

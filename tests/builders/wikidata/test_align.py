@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporalwiki.builders.wikidata.align import _align, _is_strict, _Page, _Text, filtered, says
+from temporalwiki.builders.wikidata.align import _align, _ArticleText, _is_strict, _Page, filtered, says
 from temporalwiki.builders.wikidata.cues import cues_of
 from temporalwiki.builders.wikipedia.titles import title_hash
 
@@ -69,7 +69,7 @@ def test_filters_1_and_2(subject: str, obj: str) -> None:
 def aligned(sentences: list[str], split: str = "deleted", mentioned_before: bool = False) -> dict[str, Any]:
     """The fact that Ann was born in Marn, aligned with the sentences of her page."""
     article: Any = SimpleNamespace(links=[], link_texts=frozenset(), places={})
-    texts = {split: _Text("Ann", 1, sentences, article)}
+    texts = {split: _ArticleText("Ann", 1, sentences, article)}
     page: Any = SimpleNamespace(
         texts=texts.get, cues=lambda number: cues_of(number, (), "en"), mentioned_before=lambda _row: mentioned_before
     )

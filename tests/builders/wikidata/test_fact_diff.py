@@ -76,7 +76,7 @@ def run_dumps(
     return list(read_rows([tmp_path / "diff" / "candidates-00000.parquet"])), report
 
 
-def task_of(tmp_path: Path, fraction: float, recent_date: int = RECENT, seed: int = 0) -> fact_diff.DiffTask:
+def task_of(tmp_path: Path, fraction: float, recent_date: int = RECENT, seed: int = 0) -> fact_diff.FactDiffTask:
     """The one task over the extracts that run_dumps leaves."""
     [task] = fact_diff.plan(
         0,
@@ -643,7 +643,7 @@ def test_ranges_cut_anywhere_give_each_line_once(
         offsets.append(offsets[-1] + len(member))
     found = []
     for start, end in zip(offsets, [*offsets[1:], None], strict=True):
-        task = extract.ExtractTask(0, str(path), start, end, "enwiki", "en", False)
+        task = extract.EntityExtractTask(0, str(path), start, end, "enwiki", "en", False)
         found += [line for _, line in extract.lines(task)]
     assert found == data.decode().removesuffix("\n").encode().split(b"\n")
 

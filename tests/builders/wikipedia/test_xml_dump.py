@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, Page, read_header, read_pages
+from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, DumpPage, read_header, read_pages
 
 from tiny_dumps import FOOTER, header, multistream, page, revision, write_bz2
 
 
-def read(path: Path, **options: object) -> tuple[list[Page], DumpCounts]:
+def read(path: Path, **options: object) -> tuple[list[DumpPage], DumpCounts]:
     counts = DumpCounts()
     return list(read_pages(path, read_header(path), counts, **options)), counts  # type: ignore[arg-type]
 
@@ -217,7 +217,7 @@ BROKEN = st.sampled_from([snippet.replace("&#32;", " ") for snippet in _BROKEN.s
 def in_ranges(path: Path, starts: list[int], at: str | None, allow_truncated: bool) -> object:
     """What a build makes of it: pages, which ranges closed, counts; or the first error, but for its bytes."""
     try:
-        pages: list[Page] = []
+        pages: list[DumpPage] = []
         whole = DumpCounts()
         for start, end in zip(starts, [*starts[1:], None], strict=True):
             found, counts = read(path, start=start, end=end, at=at, allow_truncated=allow_truncated)

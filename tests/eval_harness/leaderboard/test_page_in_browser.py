@@ -21,7 +21,7 @@ from matplotlib.image import imread
 from temporalwiki.eval_harness.leaderboard.figures import write_figures
 from temporalwiki.eval_harness.leaderboard.page import write_page
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.tables import Table
+from temporalwiki.eval_harness.leaderboard.tables import ScoreTable
 
 from a_row import make_row
 
@@ -485,7 +485,9 @@ def test_a_phone_scrolls_the_board_and_not_the_page(open_tab: Callable[..., Tab]
 
 
 def test_cutoffs_without_scores_are_a_page_without_errors(browser: Browser, tmp_path: Path) -> None:
-    table = Table("Knowledge cutoffs", "what", ("model", "cutoff"), (("gpt2", "2021-03"), ("W" * 200, "cannot tell")))
+    table = ScoreTable(
+        "Knowledge cutoffs", "what", ("model", "cutoff"), (("gpt2", "2021-03"), ("W" * 200, "cannot tell"))
+    )
     context = new_context(browser)
     tab = Tab(context).goto(write_page([], {}, {"cutoffs": table}, tmp_path).as_uri())
     assert tab.wrong == []

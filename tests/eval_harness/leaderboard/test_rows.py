@@ -16,7 +16,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.leaderboard import write_leaderboard
 from temporalwiki.eval_harness.leaderboard.page.scores import scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_items, read_parquet, read_score, rows, write_parquet
-from temporalwiki.eval_harness.leaderboard.selection import Board
+from temporalwiki.eval_harness.leaderboard.selection import ModelBoard
 from temporalwiki.eval_harness.measures import composition
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.results import Result, read_results
@@ -86,7 +86,7 @@ def test_folders_of_the_same_name_are_two_models(tmp_path: Path) -> None:
     assert {row.model for row in found} == {"lora"}
     assert len({row.revision for row in found}) == 2
     assert [model["id"] for model in scores_data(found, None)["models"]] == ["lora", "lora"]
-    assert [line.label for line in Board(found).lines] == [f"lora, lora at {i}1234567" for i in range(2)]
+    assert [line.label for line in ModelBoard(found).lines] == [f"lora, lora at {i}1234567" for i in range(2)]
 
 
 def test_a_row_says_what_its_result_says(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from temporalwiki.eval_harness.leaderboard.rows import Row
-from temporalwiki.eval_harness.leaderboard.selection import Board, Line, ScoreName
+from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
 
 from a_row import make_row
 
@@ -16,7 +16,7 @@ CHANGED = ScoreName("twiki_probes", "perplexity", "changed", "probes")
 INITIAL: dict[str, Any] = {"label": "initial", "month": None, "method": "initial", "learning_rate": None}
 
 
-def line_of(board: Board, label: str) -> Line:
+def line_of(board: ModelBoard, label: str) -> ModelLine:
     (found,) = [line for line in board.lines if line.label == label]
     return found
 
@@ -32,7 +32,7 @@ def test_lines_are_in_the_order_of_the_papers_then_of_labels_whatever_that_of_th
         make_row(label="a method of tomorrow", method="tomorrow"),
     ]
     for seed in range(5):
-        board = Board(random.Random(seed).sample(rows, len(rows)))
+        board = ModelBoard(random.Random(seed).sample(rows, len(rows)))
         assert [line.label for line in board.lines] == [
             "initial",
             "full",
@@ -55,7 +55,7 @@ def test_lines_are_in_the_order_of_the_papers_then_of_labels_whatever_that_of_th
     ],
 )
 def test_initial_is_the_model_that_nobody_trained(changes: dict[str, Any], initial: bool) -> None:
-    (line,) = Board([make_row(**changes)]).lines
+    (line,) = ModelBoard([make_row(**changes)]).lines
     assert line.initial is initial
 
 
@@ -74,8 +74,8 @@ def test_checkpoints_of_one_label_that_are_not_one_line_are_told_apart(
     changes: dict[str, Any], labels: list[str]
 ) -> None:
     rows = [make_row(), make_row(**{"result": "z.json", **changes})]
-    assert [line.label for line in Board(rows).lines] == labels
-    assert [line.label for line in Board(rows[::-1]).lines] == labels
+    assert [line.label for line in ModelBoard(rows).lines] == labels
+    assert [line.label for line in ModelBoard(rows[::-1]).lines] == labels
 
 
 def test_a_line_is_scored_on_each_month_by_its_checkpoint_of_that_month() -> None:
@@ -85,7 +85,7 @@ def test_a_line_is_scored_on_each_month_by_its_checkpoint_of_that_month() -> Non
         for i, trained in enumerate(months)
         for j, tested in enumerate(months)
     ]
-    board = Board(rows[::-1])
+    board = ModelBoard(rows[::-1])
     own = board.own_month(board.lines[0], CHANGED)
     assert [(row.month, row.value) for row in own.values()] == [("1112", 0.0), ("1201", 11.0), ("0102", 22.0)]
     assert list(own) == [0, 1, 2]
@@ -96,7 +96,7 @@ def test_a_line_is_scored_on_each_month_by_its_checkpoint_of_that_month() -> Non
 
 def test_a_month_under_its_long_name_is_the_same_month() -> None:
     long = "20211101-20211201"
-    board = Board(
+    board = ModelBoard(
         [
             make_row(month="1112", tested=long, config=f"probes-{long}", value=1.0),
             make_row(month="1112", tested="1112", config="probes-1112", value=2.0),
@@ -109,17 +109,17 @@ def test_a_month_under_its_long_name_is_the_same_month() -> None:
 
 
 def test_a_model_of_no_month_is_that_of_every_month() -> None:
-    board = Board([make_row(**INITIAL, tested=month, config=f"probes-{month}") for month in ("0910", "1011")])
+    board = ModelBoard([make_row(**INITIAL, tested=month, config=f"probes-{month}") for month in ("0910", "1011")])
     assert [row.tested for row in board.own_month(board.lines[0], CHANGED).values()] == ["0910", "1011"]
 
 
 def test_of_two_versions_of_a_task_the_later_counts() -> None:
-    board = Board([make_row(version=1, value=1.0, result="z"), make_row(version=2, value=2.0, result="a")])
+    board = ModelBoard([make_row(version=1, value=1.0, result="z"), make_row(version=2, value=2.0, result="a")])
     assert [row.value for row in board.own_month(board.lines[0], CHANGED).values()] == [2.0]
 
 
 def relative(rows: list[Row], label: str) -> dict[int, float]:
-    board = Board(rows)
+    board = ModelBoard(rows)
     return board.relative(line_of(board, label), CHANGED)
 
 

@@ -17,8 +17,8 @@ from temporalwiki.base.markdown import one_line
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.tables import (
     TABLES,
-    Score,
-    Table,
+    ScoreTable,
+    TableScore,
     column,
     to_csv,
     to_markdown,
@@ -27,13 +27,13 @@ from temporalwiki.eval_harness.leaderboard.tables import (
 
 from a_row import make_row
 
-TABLE = Table(
+TABLE = ScoreTable(
     "A title",
     "A caption.",
     ("method", "parameters", "perplexity"),
     (
-        ("initial", None, Score(386.1619, 380.0, 1234.5)),
-        ("mix_review", 1_234_567, Score(0.1 + 0.2, None, None, best=True)),
+        ("initial", None, TableScore(386.1619, 380.0, 1234.5)),
+        ("mix_review", 1_234_567, TableScore(0.1 + 0.2, None, None, best=True)),
         ("lora", 0, None),
     ),
 )
@@ -80,7 +80,9 @@ def test_csv_has_all_digits_and_the_ends_of_intervals() -> None:
 
 
 def test_what_is_no_number_is_said_in_words() -> None:
-    table = Table("t", "c", ("FUAR",), ((Score(math.inf, 0.5, math.inf),), (Score(0.5, 0.25, math.inf),)))
+    table = ScoreTable(
+        "t", "c", ("FUAR",), ((TableScore(math.inf, 0.5, math.inf),), (TableScore(0.5, 0.25, math.inf),))
+    )
     assert "| no gain [0.50, no gain] |\n| 0.50 [0.25, no gain] |" in to_markdown(table)
     assert read(to_csv(table))[1:] == [["inf", "0.5", "inf"], ["0.5", "0.25", "inf"]]
 
@@ -128,14 +130,14 @@ def cells(markdown: str) -> list[str]:
 
 @pytest.mark.parametrize("label", HOSTILE)
 def test_hostile_labels_are_text_in_markdown(label: str) -> None:
-    markdown = to_markdown(Table(label, label, (label, "score"), ((label, Score(1.0, None, None)),)))
+    markdown = to_markdown(ScoreTable(label, label, (label, "score"), ((label, TableScore(1.0, None, None)),)))
     assert cells(markdown) == [one_line(label), "score", one_line(label), "1.00"]
 
 
 @pytest.mark.fault("hostile titles", "labels that look like formulas, in CSV tables", "they are escaped")
 @pytest.mark.parametrize("label", HOSTILE)
 def test_hostile_labels_are_no_formula_in_csv(label: str) -> None:
-    ((name, score), (cell, value)) = read(to_csv(Table(label, label, (label, "score"), ((label, 1),))))
+    ((name, score), (cell, value)) = read(to_csv(ScoreTable(label, label, (label, "score"), ((label, 1),))))
     assert (score, value) == ("score", "1")
     assert cell == name
     assert cell[0] not in "=+-@\t\r＝＋－＠"
@@ -144,7 +146,7 @@ def test_hostile_labels_are_no_formula_in_csv(label: str) -> None:
 
 @given(st.text())
 def test_any_label_is_one_cell(label: str) -> None:
-    table = Table(label, label, (label, "score"), ((label, 1),))
+    table = ScoreTable(label, label, (label, "score"), ((label, 1),))
     assert [len(line) for line in read(to_csv(table))] == [2, 2]
     to_csv(table).encode()
     to_markdown(table).encode()
@@ -218,7 +220,7 @@ def test_each_month_is_of_the_models_of_that_month_and_the_best_are_marked() -> 
     assert table is not None
     months = [f"{month} {test}" for month in ("0809", "0910") for test in TESTS]
     assert table.columns == ("method", "trainable parameters", "tokens read", *months)
-    values = [[cell.value if isinstance(cell, Score) else cell for cell in line] for line in table.lines]
+    values = [[cell.value if isinstance(cell, TableScore) else cell for cell in line] for line in table.lines]
     assert values == [
         ["initial", None, None, 386.16, 364.82, 375.49, 380.0, 360.0, 370.0],
         ["diff", 7_000, 250, 409.31, 284.34, 346.83, 420.0, 270.0, 345.0],
@@ -226,7 +228,7 @@ def test_each_month_is_of_the_models_of_that_month_and_the_best_are_marked() -> 
         ["mix_review", 7_000, 100, 337.59, 274.91, 306.25, None, None, None],
     ]
     best = [
-        [cell.value for cell in column if isinstance(cell, Score) and cell.best]
+        [cell.value for cell in column if isinstance(cell, TableScore) and cell.best]
         for column in zip(*table.lines, strict=True)
     ]
     assert best[3:] == [[337.59], [253.07], [305.59], [350.0], [270.0], [320.0]]
@@ -243,8 +245,8 @@ def test_light_tuned_tests_have_tables_of_their_own(name: str, measure: str) -> 
     table = TABLES[name](rows)
     assert table is not None
     cells = [line[3] for line in table.lines]
-    assert [cell.value for cell in cells if isinstance(cell, Score)] == [386.16, 409.31, 358.10, 337.59]
-    best = [cell.value for cell in cells if isinstance(cell, Score) and cell.best]
+    assert [cell.value for cell in cells if isinstance(cell, TableScore)] == [386.16, 409.31, 358.10, 337.59]
+    best = [cell.value for cell in cells if isinstance(cell, TableScore) and cell.best]
     assert best == ([337.59] if measure == "perplexity" else [409.31])
     assert [other for other, make in TABLES.items() if make(rows)] == [name]
 
@@ -362,7 +364,7 @@ def test_of_several_months_the_newest_model_on_the_newest_config() -> None:
     table = TABLES["ckl_table_2"](rows)
     assert table is not None
     assert table.columns == ("method", "month", "trainable parameters", "parameters", "NewLAMA 0910", "FUAR")
-    values = [[cell.value if isinstance(cell, Score) else cell for cell in line] for line in table.lines]
+    values = [[cell.value if isinstance(cell, TableScore) else cell for cell in line] for line in table.lines]
     assert [[line[0], line[1], *line[4:]] for line in values] == [
         ["initial", None, 2.0, None],
         ["diff", "0910", 22.0, 0.2],
@@ -423,13 +425,13 @@ def test_a_line_for_each_method_the_most_known_first_and_the_newest_month_first(
     assert table is not None
     months = [f"{month} {what} facts known" for month in ("0910", "0809") for what in ("new", "old")]
     assert table.columns == ("method", *months)
-    cells = [[cell.value if isinstance(cell, Score) else cell for cell in line] for line in table.lines]
+    cells = [[cell.value if isinstance(cell, TableScore) else cell for cell in line] for line in table.lines]
     assert cells == [
         ["lora", 61.0, 70.0, 35.0, 60.0],
         ["diff", 42.0, 60.0, 40.0, 50.0],
         ["random", 90.0, 90.0, 90.0, 90.0],
     ]
-    best = [[cell.best for cell in line if isinstance(cell, Score)] for line in table.lines]
+    best = [[cell.best for cell in line if isinstance(cell, TableScore)] for line in table.lines]
     assert best == [[True, True, False, True], [False, False, True, False], [False] * 4]
 
 

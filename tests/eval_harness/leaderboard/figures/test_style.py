@@ -24,17 +24,17 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     style,
     styled,
 )
-from temporalwiki.eval_harness.leaderboard.selection import Board, Line
+from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine
 from temporalwiki.methods import METHODS
 
 from a_row import make_row
 
 
-def lines(*named: tuple[str, str | None]) -> list[Line]:
+def lines(*named: tuple[str, str | None]) -> list[ModelLine]:
     rows = [
         make_row(label=label, method=method, month=None if method == "initial" else "0910") for label, method in named
     ]
-    return Board(rows).lines
+    return ModelBoard(rows).lines
 
 
 def luminance(colour: str) -> float:
