@@ -25,7 +25,7 @@ from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
-from temporalwiki.api.arguments import Arg, Count, Folder, parameters
+from temporalwiki.api.arguments import Arg, Count, Flag, Folder, parameters
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import did_you_mean, from_mapping
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from temporalwiki.eval_harness.results import Result
 
 PRECISIONS = ("auto", "fp32", "bf16")
+MOST_ROWS = 6  # of a printed table
 IN_MEMORY = "in memory"  # the name of a dataset that is an object
 
 
@@ -88,6 +89,7 @@ def evaluate(
     retrieve: Annotated[str, Arg("CONFIG")] | None = None,
     top_k: Count | None = None,
     recipe: Annotated[str | os.PathLike[str], Arg("FILE")] | None = None,
+    all_: Flag = False,
     tokenizer: str | os.PathLike[str] | PreTrainedTokenizerBase | None = None,
     name: str | None = None,
     **options: Any,
@@ -117,6 +119,7 @@ def evaluate(
             the sentence in the fact's own row.
         top_k: passages of --retrieve for each question; 5 by default.
         recipe: YAML file with these options. The other options override it.
+        all_: print all rows, not only the first six, which decide.
         tokenizer: tokenizer of models in memory. By default it is loaded from the model's ``name_or_path``.
         name: name of a model in memory, for the results; by default its ``name_or_path``. Two models may have the
             same name, because results also have a hash of the weights.
@@ -176,8 +179,8 @@ def evaluate(
     with modes_kept(*scored.borrowed, *(() if first is None or isinstance(first, str) else first.borrowed)):
         results = score(wanted, scored)
     paths = [result.path for result in results]
-    meaning = "Brackets: 95 % intervals; docs/evaluating.md explains the scores."
-    text = "\n".join([table(results), meaning, *map(str, paths)])
+    meaning = "Read the first row of a table first. Brackets: 95 % intervals; docs/evaluating.md explains the scores."
+    text = "\n".join([table(results, None if all_ else MOST_ROWS), meaning, *map(str, paths)])
     path = paths[0] if len(paths) == 1 else wanted.output
     return Scores(path, [row for result in results for row in score_rows(result)], text, results)
 

@@ -31,7 +31,7 @@ COMMIT = re.compile(r"[0-9a-f]{40}(?:\+[0-9a-f]+)*")
 # a result file's first keys, which are sorted
 _BEGINNING = re.compile(rb'\s*\{\s*"data":\s*\{\s*"config":[^,{}]*,\s*"dataset":')
 _WIDTH = 120  # characters of a table
-_FIRST = (*SUBSETS, "unchanged", "changed", "average")  # the order of tests; other tests follow, sorted by name
+_FIRST = (*SUBSETS, "average", "changed", "unchanged")  # the order of tests; other tests follow, sorted by name
 
 
 @dataclass(frozen=True)
@@ -129,17 +129,25 @@ def read_results(folder: Path) -> list[Result]:
     return found
 
 
-def table(results: Sequence[Result]) -> str:
+def table(results: Sequence[Result], most: int | None = None) -> str:
     """Return results as text: one row per test, one column per measure, and the number of items left out.
 
-    Columns that do not fit into the width are printed below the others.
+    Columns that do not fit into the width are printed below the others. At most ``most`` rows are shown, and the last
+    line counts the others: first the first row of each result, which decides, then the second ones, and so on.
     """
-    return "\n\n".join(_table(result.manifest) for result in results)
+    of_result = [
+        sorted({name.rpartition("/")[0] for name in result.manifest.scores}, key=place_of_test) for result in results
+    ]
+    places = sorted((row, i) for i, tests in enumerate(of_result) for row in range(len(tests)))
+    shown = Counter(i for _, i in places[:most])
+    text = [_table(result.manifest, of_result[i][: shown[i]]) for i, result in enumerate(results) if shown[i]]
+    if more := len(places) - sum(shown.values()):
+        text.append(f"{more:,} more row{'s' * (more > 1)}: --all shows them, --json has them as well")
+    return "\n\n".join(text)
 
 
-def _table(result: ResultManifest) -> str:
+def _table(result: ResultManifest, tests: Sequence[str]) -> str:
     scores = result.scores
-    tests = sorted({name.rpartition("/")[0] for name in scores}, key=place_of_test)
     measures = sorted({name.rpartition("/")[2] for name in scores}, key=place_of_measure)
     found = {test: [scores.get(f"{test}/{measure}" if test else measure) for measure in measures] for test in tests}
     signs = {name: measure.sign for name, measure in MEASURES.items() if measure.sign}
@@ -187,7 +195,7 @@ def place_of_test(test: str) -> tuple[str, int, str]:
     """Return a sort key for tests.
 
     Zero-shot tests come before light-tuned and then strict ones. In each group the order is that of ``_FIRST`` (all,
-    stated, strict, unchanged, changed, average); other tests follow by name.
+    stated, strict, average, changed, unchanged); other tests follow by name.
     """
     stage, _, name = test.rpartition("/")
     return stage, _FIRST.index(name) if name in _FIRST else len(_FIRST), test

@@ -190,9 +190,9 @@ def test_a_table() -> None:
     }
     rows = [
         ("", "perplexity", "exact_match %", "over_unchanged", "items"),
-        ("unchanged", "", "2.00 [1.00, 3.00]", "1.00 [0.50, 1.50]", "1"),
-        ("changed", "12.35 [10.00, 1,234]", "0.00 [0.00, 0.00]", "", "2"),
         ("average", "", "1.00 [one subject]", "", "1"),
+        ("changed", "12.35 [10.00, 1,234]", "0.00 [0.00, 0.00]", "", "2"),
+        ("unchanged", "", "2.00 [1.00, 3.00]", "1.00 [0.50, 1.50]", "1"),
         ("light-tuned/changed", "", "50.00 [25.25, 100.00]", "", "1,200"),
     ]
     assert shown(scores, {"too long": 1234}) == [
@@ -213,7 +213,23 @@ def test_a_wide_table_goes_on_below() -> None:
     assert len(heads) > 1
     words = [word for word in " ".join(heads).split() if word not in ("%", "nats")]
     assert words == [*measures, "items"]
-    assert [line.split()[0] for line in lines if "1.00" in line] == ["unchanged", "changed"] * len(heads)
+    assert [line.split()[0] for line in lines if "1.00" in line] == ["changed", "unchanged"] * len(heads)
+
+
+def test_few_rows_are_the_first_ones_of_each_result_and_the_others_are_counted(tmp_path: Path) -> None:
+    scores = {f"{test}/f1": Estimate(1.0, 0.5, 1.5, 3, 3) for test in ("unchanged", "strict/changed", "average")}
+    for config in ("probes-1112", "probes-1011"):
+        what = changed("data", "config", config)
+        write_result(path_of(tmp_path, what), what, Outcome(scores, ITEMS, {}), {})
+    found = read_results(tmp_path)
+    expected = {1: (1, 0), 2: (1, 1), 3: (2, 1), 5: (3, 2)}  # rows of each result
+    tests = ["average", "unchanged", "strict/changed"]
+    for most, counts in expected.items():
+        *lines, last = table(found, most).splitlines()
+        assert [line.split()[0] for line in lines if "[" in line] == [t for n in counts for t in tests[:n]]
+        assert sum(line.startswith("twiki_probes of") for line in lines) == sum(map(bool, counts))
+        assert last.startswith(f"{6 - most} more row{'s' * (most < 5)}: --all shows them")
+    assert table(found, 6) == table(found)
 
 
 def test_a_score_without_a_test_and_several_results(tmp_path: Path) -> None:
