@@ -68,10 +68,10 @@ class StoredScores(Model):
         """Read a result file, or all results in a folder. Raises InputError unless they are of one model."""
         found = [read_result(file) for file in result_files(path)]
         self.reference = str(path)
-        closed = [result for result in found if result.manifest.data.retrieved is None]
+        closed = [result for result in found if not _is_control(result)]
         self._results = [result for result in closed if result.manifest.task.name in _TASKS]
         if not self._results:
-            only = " without --retrieve" if len(closed) < len(found) else ""
+            only = " without --retrieve and --temperature" if len(closed) < len(found) else ""
             raise InputError(f"{path}: holds no results of {', '.join(_TASKS)}{only}, which store the scores of facts")
         models = [result.manifest.model for result in self._results]
         known = sorted({(model.name, model.revision, model.precision) for model in models})
@@ -135,6 +135,12 @@ class StoredScores(Model):
                 f"{self.reference}: of other task versions ({'; '.join(other)}); evaluate it again"
             )
         return known, left_out
+
+
+def _is_control(result: Result) -> bool:
+    """Return whether a result says something else than what the model knows by itself."""
+    softened = "temperature" in result.data["task"].get("options", {})
+    return softened or result.manifest.data.retrieved is not None
 
 
 def _scores_in(result: Result) -> dict[str, dict[str, FactScore]]:

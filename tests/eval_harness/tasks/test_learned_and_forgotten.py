@@ -409,6 +409,21 @@ def test_scores_of_two_precisions_are_not_compared(
         StoredScores(tmp_path / "both")
 
 
+def test_results_at_another_temperature_are_no_start(world: Path, tmp_path: Path) -> None:
+    [plain] = run(world, tmp_path / "start", None, "start")
+    for temperature in (0.5, 2.0):
+        [soft] = run(world, tmp_path / "start", None, "start", options={"temperature": temperature})
+        assert soft.path.parent == plain.path.parent
+    [result] = run(world, tmp_path / "model", plain.path.parent)
+    before = {item["id"]: item for item in plain.items() if item["form"] == "name"}
+    items = [item for item in result.items() if item["form"] == "name"]
+    assert items
+    assert all(item["start_nll"] == before[item["id"]]["object_nll"] for item in items)
+    assert all(item["start_known"] == before[item["id"]]["known"] for item in items)
+    with pytest.raises(InputError, match=r"holds no results of .* without --retrieve and --temperature"):
+        StoredScores(soft.path)
+
+
 def test_a_models_folder_with_results_in_it_is_the_model(
     world: Path, results: dict[str, Path], tmp_path: Path
 ) -> None:
