@@ -364,9 +364,10 @@ def test_the_recipes_are_experiments() -> None:
     pytest.importorskip("torch", reason="torch, which experiments need, is not installed")
     from temporalwiki.eval_harness.experiment.recipe import read_experiment
 
-    names = ("reduced", "rates", "experiment")
-    reduced, rates, study = (read_experiment(str(SCRIPT.with_name(f"{name}.yaml"))) for name in names)
+    names = ("reduced", "rates", "experiment", "controls")
+    reduced, rates, study, controls = (read_experiment(str(SCRIPT.with_name(f"{name}.yaml"))) for name in names)
     assert [line.label for line in reduced.lines if not line.added] == ["initial", "diff"]
+    assert {line.name for line in controls.lines} == {"initial", "diff", "shuffled", "unread", "untrained"}
     assert rates.months == study.months[:1], "rates are chosen on the first year"
     assert len(study.months) == 4
     assert {line.name for line in study.lines if not line.added} == {
