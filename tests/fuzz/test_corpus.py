@@ -67,7 +67,7 @@ PLANTED: dict[str, tuple[str, Any]] = {
     "news_files": ("builders.ckl.news_pages._missing_bytes", lambda _stream: 0),
     "news_page": ("builders.ckl.html_page.web_address", lambda url: url and "ftp://a.example/"),
     "page_props": ("builders.wikipedia.page_props._ROW", re.compile(rb"(\d)(\d)")),
-    "plans": ("builders.dataset_folder._Plan", msgspec.defstruct("_Plan", [("ends", list[str])])),
+    "plans": ("builders.dataset_folder._InstallPlan", msgspec.defstruct("_InstallPlan", [("ends", list[str])])),
     "result_items": ("eval_harness.leaderboard.rows.ranks", _third_of_two),
     "result_parquet": ("eval_harness.leaderboard.rows.Row", _UNTYPED),
     "results": ("eval_harness.results.msgspec.convert", lambda data, _kind: data),
