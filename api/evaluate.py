@@ -119,7 +119,7 @@ def evaluate(
             the sentence in the fact's own row.
         top_k: passages of --retrieve for each question; 5 by default.
         recipe: YAML file with these options. The other options override it.
-        all_: print all rows, not only the first six, which decide.
+        all_: print all rows, not only six, the main results first.
         tokenizer: tokenizer of models in memory. By default it is loaded from the model's ``name_or_path``.
         name: name of a model in memory, for the results; by default its ``name_or_path``. Two models may have the
             same name, because results also have a hash of the weights.
@@ -179,7 +179,7 @@ def evaluate(
     with modes_kept(*scored.borrowed, *(() if first is None or isinstance(first, str) else first.borrowed)):
         results = score(wanted, scored)
     paths = [result.path for result in results]
-    meaning = "Read the first row of a table first. Brackets: 95 % intervals; docs/evaluating.md explains the scores."
+    meaning = "First row: the main result. Brackets: 95 % intervals; docs/evaluating.md explains the scores."
     text = "\n".join([table(results, None if all_ else MOST_ROWS), meaning, *map(str, paths)])
     path = paths[0] if len(paths) == 1 else wanted.output
     return Scores(path, [row for result in results for row in score_rows(result)], text, results)

@@ -132,8 +132,9 @@ def read_results(folder: Path) -> list[Result]:
 def table(results: Sequence[Result], most: int | None = None) -> str:
     """Return results as text: one row per test, one column per measure, and the number of items left out.
 
-    Columns that do not fit into the width are printed below the others. At most ``most`` rows are shown, and the last
-    line counts the others: first the first row of each result, which decides, then the second ones, and so on.
+    Columns that do not fit into the width are printed below the others. Of more than ``most`` rows, the last
+    line counts those that are not shown. The first row of each result comes first, as its main result, then the second
+    rows, and so on.
     """
     of_result = [
         sorted({name.rpartition("/")[0] for name in result.manifest.scores}, key=place_of_test) for result in results

@@ -138,7 +138,7 @@ class StoredScores(Model):
 
 
 def _is_control(result: Result) -> bool:
-    """Return whether a result says something else than what the model knows by itself."""
+    """Return whether the model had passages to read, or another temperature."""
     softened = "temperature" in result.data["task"].get("options", {})
     return softened or result.manifest.data.retrieved is not None
 

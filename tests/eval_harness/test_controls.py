@@ -106,7 +106,7 @@ def test_diff_learns_and_a_text_with_exchanged_objects_teaches_nothing(models: P
 
 def test_reading_about_some_subjects_teaches_nothing_about_the_others(models: Path, tmp_path: Path) -> None:
     diff, unread = (scores(models, tmp_path, name) for name in ("diff", "unread"))
-    assert 20 < sum(is_unread(row["subject"]) for row in CHANGED) < 40
+    assert 20 < sum(is_unread(row["subject_id"]) for row in CHANGED) < 40
     assert holds(unread["unread/learned"], 0)
     assert diff["unread/learned"].low is not None and diff["unread/learned"].low > 0
     assert unread["all/learned"].value > 0  # it learned the half that it read

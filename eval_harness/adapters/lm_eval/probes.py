@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.answers import answer
 from temporalwiki.eval_harness.known import Matrix, known
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
@@ -56,7 +57,8 @@ def load_panels(data: str, config: str, **others: Any) -> dict[str, Dataset]:
     """Return the facts of the panels in which ``learned_and_forgotten`` compares them, by the split that is scored.
 
     A row has the "panel", the fact's "place" in it, "scored" (False for a fact that only fills the panel), and the
-    "choices": "SUBJECT RELATION" with the object of each fact of the panel. Raises InputError for no probes.
+    "choices": "SUBJECT RELATION" with the object of each fact of the panel. What is left out is printed, with counts.
+    Raises InputError for no probes.
     """
     from datasets import Dataset
 
@@ -71,6 +73,8 @@ def load_panels(data: str, config: str, **others: Any) -> dict[str, Dataset]:
             choices = [f"{prompt} {label}" for label in asked.answers]
             row = {"panel": asked.panel.name, "place": i, "scored": i in asked.panel.scored, "choices": choices}
             rows[asked.panel.split].append(row)
+    for reason, count in left_out.items():
+        say(f"left out, {reason}: {count:,}")
     return {split: Dataset.from_list(of) for split, of in rows.items()}
 
 

@@ -190,11 +190,14 @@ def panels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_probes(tmp_path_factory.mktemp("panels") / "temporalwiki", **rows)
 
 
-def test_known_facts_are_those_of_our_task(panels: Path, models: dict[str, Path], tmp_path: Path) -> None:
+def test_known_facts_are_those_of_our_task(
+    panels: Path, models: dict[str, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     results = run(models["gpt2"], ["twiki_known"], {"data": str(panels), "config": "probes-1112"})
     rows = {split: pq.read_table(panels / f"data/probes-1112/{split}.parquet").to_pylist() for split in SPLITS}
     ours = LearnedAndForgotten().run(CachedModel(str(models["gpt2"]), tmp_path), rows).scores
     theirs = {split: scores(results, f"twiki_known_{split}") for split in SPLITS}
+    assert "left out, unchanged: in a panel of fewer than 6 facts of the relation: 2" in capfd.readouterr().err
     assert [len(results["samples"][f"twiki_known_{split}"]) for split in SPLITS] == [12, 7]
     assert theirs["changed"] == pytest.approx({"known": ours["all/new_known"].value / 100, "chance": 1 / 7})
     assert theirs["unchanged"] == pytest.approx({"known": ours["all/old_known"].value / 100, "chance": 1 / 6})
