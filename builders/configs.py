@@ -44,6 +44,7 @@ _PROBES = {
     "end_time": _TIME,
     "current": pa.bool_(),
     "dated": pa.string(),
+    "respelled": pa.bool_(),
     "strict": pa.bool_(),
 }
 # What only `temporalwiki ckl` asks for.

@@ -24,7 +24,7 @@ def fact(subject: str = "Norland", obj: str = "Ann Weber", **more: Any) -> dict[
     texts = {"subject": subject, "relation": "head of government", "object": obj, "title": subject, "evidence": "E."}
     row = ids | texts | {"kind": "new_object", "previous_objects": ["Carl Ito"], "page_id": 7, "page_revision_id": 8}
     row |= {"current": True, "objects": [obj], "gone_objects": ["Carl Ito"], "start_time": None, "end_time": None}
-    row |= {"aliases": [], "support": "stated", "dated": "within", "strict": True}
+    row |= {"aliases": [], "support": "stated", "dated": "within", "respelled": False, "strict": True}
     row |= {"known_before": False, "dead": False, "gone_end": None, "newly_stated": True} | more
     return {"objects_before": row["gone_objects"]} | row
 

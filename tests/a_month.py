@@ -44,6 +44,7 @@ def probe(i: int, label: str = "Ann") -> dict[str, Any]:
             "start_time": NOON,
             "end_time": None,
             "dated": "within",
+            "respelled": False,
             "strict": True,
         }
     )

@@ -849,13 +849,23 @@ def dated(start: int | None, end: int | None, point: int | None, prev: int, rece
 
 
 def is_strict(
-    split: str, kind: str, support: str, current: bool, dated: str, gone: Sequence[str], mentioned_before: bool
+    split: str,
+    kind: str,
+    support: str,
+    current: bool,
+    dated: str,
+    respelled: bool,
+    gone: Sequence[str],
+    mentioned_before: bool,
 ) -> bool:
     """DESIGN 5, columns: `strict`."""
     if split == "deleted" or support == "mentioned" or not current:
         return False
+    if split == "unchanged":
+        return True
     replaces = kind == "new_object" and bool(gone)
-    return split == "unchanged" or dated == "within" or replaces or not mentioned_before
+    is_new = dated == "within" or (dated == "undated" and (replaces or not mentioned_before))
+    return is_new and not respelled
 
 
 def passes_filters(subject_label: str, object_label: str) -> bool:

@@ -22,6 +22,7 @@ from temporalwiki.builders.parquet import KeptFile, ParquetWriter, read_rows
 from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata.cues import Cue, cues_of
 from temporalwiki.builders.wikidata.fact_diff import CANDIDATES
+from temporalwiki.builders.wikidata.respelled import is_respelled
 from temporalwiki.builders.wikidata.support import (
     BEST,
     LIST,
@@ -40,7 +41,7 @@ from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentence_diff import Articles, SentenceDiffTask
 
-VERSION = 6
+VERSION = 7
 MAX_OBJECT_WORDS = 5
 _MOST_SENTENCES = 40  # of a page that name an object and are compared; later ones are not
 
@@ -53,6 +54,7 @@ ALIGNED = pa.schema(
         pa.field("title", pa.string()),
         pa.field("evidence", pa.string()),
         pa.field("support", pa.string()),
+        pa.field("respelled", pa.bool_()),
         pa.field("strict", pa.bool_()),
         pa.field("newly_stated", pa.bool_()),
     ]
@@ -299,16 +301,21 @@ def _align(row: dict[str, Any], page: _Page) -> dict[str, Any]:
         raise _NotAligned("object_not_in_text")
     aligned = {"page_revision_id": text.revision_id, "title": text.title, "evidence": best, "support": level}
     newly_stated = row["split"] == "changed" and level in (STATED, LIST) and not page.mentioned_before(row)
-    return row | aligned | {"strict": _is_strict(row, level, newly_stated), "newly_stated": newly_stated}
+    gone = [*row["gone_objects"], *(name for name in row["previous_objects"] if name not in row["objects"])]
+    row |= aligned | {"respelled": row["split"] == "changed" and is_respelled(row["object"], gone)}
+    return row | {"strict": _is_strict(row, newly_stated), "newly_stated": newly_stated}
 
 
-def _is_strict(row: dict[str, Any], level: str, newly_stated: bool) -> bool:
+def _is_strict(row: dict[str, Any], newly_stated: bool) -> bool:
     """Return whether a fact is stated or listed and right, and, if it is a changed one, whether it is new."""
-    if level not in (STATED, LIST) or not row["current"] or row["split"] == "deleted":
+    if row["support"] not in (STATED, LIST) or not row["current"] or row["split"] == "deleted":
         return False
-    if row["split"] == "unchanged" or row["dated"] == "within":
+    if row["split"] == "unchanged":
         return True
-    return newly_stated or (row["kind"] == "new_object" and bool(row["gone_objects"]))
+    if row["respelled"] or row["dated"] not in ("within", "undated"):
+        return False
+    replaced = row["kind"] == "new_object" and bool(row["gone_objects"])
+    return row["dated"] == "within" or replaced or newly_stated
 
 
 def filtered(subject: str, obj: str) -> str | None:

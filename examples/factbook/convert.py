@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -25,6 +25,7 @@ from temporalwiki.base.json_files import read_yaml
 from temporalwiki.base.terminal import in_line, say
 from temporalwiki.builders.dumps import Item, Page, Statement, stable_number, wikitext, write_dumps
 from temporalwiki.builders.snapshot import check_date
+from temporalwiki.builders.wikidata.respelled import is_respelled, sound
 
 COUNTRY = re.compile(r"(?!meta/|oceans/|world/)[a-z-]{3,40}/([a-z]{2})\.json")
 LARGEST = 4 << 20  # bytes of a file; the source's largest has a tenth of it
@@ -70,10 +71,11 @@ def bare(text: str) -> str:
 
 
 def key(label: str, objects: str = "") -> str:
-    """Return what spellings of one name share; initials of persons and plurals of goods do not count."""
-    between = r"s?[^a-z0-9]+|s$" if objects == "good" else r"[^a-z0-9]+"
-    words = re.sub(between, " ", label.lower().replace("'", "")).split()
-    return " ".join(word for word in words if word != "the" and (objects != "person" or len(word) > 1))
+    """Return what spellings of one name share; initials of persons and plurals of other things do not count."""
+    words = re.sub(r"[^a-z0-9]+", " ", TABLES["short_names"].get(label, label).lower().replace("'", "")).split()
+    words = [word for word in words if word not in ("the", "and") and (objects != "person" or len(word) > 1)]
+    words = words if objects == "person" else [word.removesuffix("s") for word in words]
+    return "".join(words) if any(map(str.isdigit, label)) else sound("".join(words))
 
 
 class Name(NamedTuple):
@@ -100,7 +102,9 @@ def listed(relation: str, text: str) -> Iterator[Name]:
     for part in parts(text, ",;"):
         if part.lower().startswith("note"):
             return
-        for name in named(relation, re.split(r"\s+[<>~]?\s*-?\d", bare(part))[0].removeprefix("and ").strip(" ,")):
+        one = re.split(r"\s+[<>~]?\s*[-.]?\d|\.\d", bare(part))[0].removeprefix("and ").strip(" ,")
+        label, _, alias = one.partition(" or ")
+        for name in named(relation, label, alias):
             yield name
             if relation == "P2936" and re.search(r"\(.*\bofficial\b", part):
                 yield name._replace(relation="P37")
@@ -108,7 +112,7 @@ def listed(relation: str, text: str) -> Iterator[Name]:
 
 def first(relation: str, text: str) -> Iterator[Name]:
     """Yield what a field begins with, such as "Diet" of "bicameral Diet or Ting consists of ..."."""
-    ends = r"$" if relation == "P85" else r"\s+-?\d| or | per | consists| under |,"  # anthems have commas
+    ends = r"$" if relation == "P85" else r"\s+-?\d| or | in | per | consists| under |,"  # anthems have commas
     for part in parts(text)[:1]:
         label = re.sub(r"^(uni|bi|tri)cameral\s+", "", bare(part))
         yield from named(relation, re.split(ends, label)[0].strip())
@@ -216,18 +220,52 @@ def read_country(found: Snapshot, clone: Path, path: str, mode: str, kind: str, 
         found.problems.append(f"{path}: not the JSON of a country ({error})")
 
 
-def convert(found: Snapshot, relations: Collection[str] = ()) -> tuple[list[Page], list[Item]]:
+class Items:
+    """The objects of all dates. A name that is another spelling of one that its statement has lost keeps its item."""
+
+    def __init__(self) -> None:
+        self.ids: dict[tuple[str, str], str] = {}  # by kind and key
+        self.held: dict[
+            tuple[str, str], dict[str | None, str]
+        ] = {}  # country and relation: items and labels at the last date
+
+    def of(self, country: str, names: Collection[Name]) -> Iterator[tuple[Name, str]]:
+        """Yield the names with the ids of their items."""
+        keys = {name: (kind := TABLES["relations"][name.relation]["objects"], key(name.label, kind)) for name in names}
+        known = {self.ids[one] for one in keys.values() if one in self.ids}
+        for name, one in keys.items():
+            lost = self.held.get((country, name.relation), {}).items()
+            alias = one[0], key(name.alias, one[0]) if name.alias else ""
+            same = [id for id, label in lost if id not in known and is_respelled(name.label, [label])]
+            id = self.ids.get(one) or self.ids.get(alias) or (same[0] if same else f"Q{stable_number(' '.join(one))}")
+            known.add(id)
+            self.ids |= dict.fromkeys((one, alias) if name.alias and alias not in self.ids else (one,), id)
+            yield name, id
+
+    def hold(self, country: str, statements: Iterable[Statement], items: Mapping[str | None, Item]) -> None:
+        """Remember what a country's statements are at this date."""
+        self.held = {place: held for place, held in self.held.items() if place[0] != country}
+        for one in statements:
+            self.held.setdefault((country, one.relation), {})[one.object] = items[one.object].labels["en"]
+
+
+def convert(
+    found: Snapshot, relations: Collection[str] = (), ids: Items | None = None
+) -> tuple[list[Page], list[Item]]:
     """Return the pages and items of a snapshot. With ``relations``, only the fields that state these are read."""
+    ids = ids or Items()
     countries: dict[str, Item] = {}  # by path
-    known: dict[tuple[str, str], Item] = {}  # by kind and key
+    titles = set[str]()
     pages: list[Page] = []
     for path in sorted(found.countries):
         title = found.title(path)
-        if not title or ("country", key(title)) in known:
+        if not title or key(title) in titles:
             found.problems.append(f"{path}: Government / Country name: no name, or that of another; it is left out")
             continue
+        titles.add(key(title))
         countries[path] = Item(f"Q{int(path[-7:-5], 36)}", {"en": title}, sitelinks={"enwiki": title})  # its letters
-        known["country", key(title)] = countries[path]
+        ids.ids["country", key(title)] = countries[path].id
+    objects: dict[str | None, Item] = {item.id: item for item in countries.values()}
     for path, country in countries.items():
         title, number, text, heading = country.labels["en"], int(country.id[1:]), "", ""
         facts: dict[tuple[str, str], Statement] = {}
@@ -236,18 +274,18 @@ def convert(found: Snapshot, relations: Collection[str] = ()) -> tuple[list[Page
             if not said or (relations and one.get("relation") not in relations):
                 continue
             names = list(READERS[one["read"]](one["relation"], said)) if "read" in one else []
-            for name in names:
-                objects = TABLES["relations"][name.relation]["objects"]
-                label = objects, key(name.label, objects)
-                item = known.setdefault(label, Item(f"Q{stable_number(' '.join(label))}", {"en": name.label}))
-                if name.alias and name.alias not in item.aliases.setdefault("en", []):
-                    item.aliases["en"].append(name.alias)
-                facts.setdefault((name.relation, item.id), Statement(name.relation, item.id, name.start))
+            for name, id in ids.of(country.id, names):
+                item = objects.setdefault(id, Item(id, {"en": name.label}))
+                for other in (name.label, name.alias):
+                    if other and other not in (item.labels["en"], *item.aliases.setdefault("en", [])):
+                        item.aliases["en"].append(other)
+                facts.setdefault((name.relation, id), Statement(name.relation, id, name.start))
             text += (f"== {section} ==\n\n" if section != heading else "") + paragraph(one, title, said, names)
             heading = section
         country.statements = list(facts.values())
+        ids.hold(country.id, country.statements, objects)
         pages.append(Page(number, title, text, timestamp=f"{found.day}T00:00:00Z"))
-    return pages, list(known.values())
+    return pages, list(objects.values())
 
 
 def paragraph(one: dict[str, str], title: str, said: str, names: list[Name]) -> str:
@@ -276,11 +314,11 @@ def main() -> int:
     parser.add_argument("dates", nargs="+", help="YYYYMMDD")
     known = sorted({one["relation"] for one in TABLES["fields"] if "relation" in one})
     parser.add_argument("--relations", nargs="+", choices=known, metavar="P", help="only their fields, such as P6 P35")
-    options, seen, objects = parser.parse_args(), set[str](), dict[str, Item]()
+    options, seen, objects, ids = parser.parse_args(), set[str](), dict[str, Item](), Items()
     try:
         for date in sorted(map(check_date, set(options.dates))):
             found = read_snapshot(options.clone, date)
-            pages, items = convert(found, options.relations or ())
+            pages, items = convert(found, options.relations or (), ids)
             now = {item.id: item for item in items if not item.sitelinks}
             items += [Item(id, item.labels) for id, item in objects.items() if id not in now]  # else they look merged
             objects |= now

@@ -327,7 +327,7 @@ def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) ->
             title = wikidata[1].sitelinks.get(row["object_id"])
             linked = any(title in titles for titles in reference.links_of(wikitext).values())
             mentioned = linked or reference.holds(wikitext, row["object"])
-            grades = (row["support"], row["current"], row["dated"], row["gone_objects"], mentioned)
+            grades = (row["support"], row["current"], row["dated"], row["respelled"], row["gone_objects"], mentioned)
             assert row["strict"] == reference.is_strict(name, row["kind"], *grades), row
             stated = name == "changed" and row["support"] != "mentioned"
             assert row["newly_stated"] == (stated and not mentioned), row

@@ -84,7 +84,7 @@ def test_columns_have_the_types_of_the_contract(folder: Path, tmp_path: Path) ->
     assert list(probes["changed"].features) == [
         "subject", "relation", "object", "subject_id", "relation_id", "object_id", "kind", "previous_objects",
         "statement_id", "page_id", "page_revision_id", "title", "evidence", "support", "objects", "aliases",
-        "gone_objects", "start_time", "end_time", "current", "dated", "strict",
+        "gone_objects", "start_time", "end_time", "current", "dated", "respelled", "strict",
     ]  # fmt: skip
     types = {name: str(probes["changed"].features[name].dtype) for name in ("start_time", "end_time", "strict")}
     assert types == {"start_time": "timestamp[ms, tz=UTC]", "end_time": "timestamp[ms, tz=UTC]", "strict": "bool"}

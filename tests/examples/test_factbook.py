@@ -369,7 +369,7 @@ def test_the_recipes_are_experiments() -> None:
     assert [line.label for line in reduced.lines if not line.added] == ["initial", "diff"]
     assert {line.name for line in controls.lines} == {"initial", "diff", "shuffled", "unread", "untrained"}
     assert rates.months == study.months[:1], "rates are chosen on the first year"
-    assert len(study.months) == 4
+    assert len(study.months) == 5
     assert {line.name for line in study.lines if not line.added} == {
-        "initial", "diff", "recadam", "mix_review", "replay", "lora", "k_adapter",
+        "initial", "diff", "shuffled", "unread", "full", "lora", "k_adapter", "mix_review", "recadam", "replay",
     }  # fmt: skip

@@ -66,7 +66,9 @@ def test_filters_1_and_2(subject: str, obj: str) -> None:
     assert (filtered(subject, obj) is None) == reference.passes_filters(subject, obj)
 
 
-def aligned(sentences: list[str], split: str = "deleted", mentioned_before: bool = False) -> dict[str, Any]:
+def aligned(
+    sentences: list[str], split: str = "deleted", mentioned_before: bool = False, **more: Any
+) -> dict[str, Any]:
     """The fact that Ann was born in Marn, aligned with the sentences of her page."""
     article: Any = SimpleNamespace(links=[], link_texts=frozenset(), places={})
     texts = {split: _ArticleText("Ann", 1, sentences, article)}
@@ -75,7 +77,8 @@ def aligned(sentences: list[str], split: str = "deleted", mentioned_before: bool
     )
     row = {"subject": "Ann", "relation": "place of birth", "object": "Marn", "split": split, "p": 19}
     others = {"object_title": None, "subject_aliases": [], "current": True, "dated": "undated", "kind": "new_relation"}
-    return _align(row | others, page)
+    others |= {"gone_objects": [], "previous_objects": [], "objects": ["Marn"]}
+    return _align(row | others | more, page)
 
 
 BORN, RAIN = "Ann was born in Marn.", "It rained in Marn."
@@ -115,7 +118,8 @@ def test_a_changed_fact_is_newly_stated_if_the_earlier_article_lacks_its_object(
     assert aligned([sentence], split, before)["newly_stated"] is expected
 
 
-CHANGED = {"split": "changed", "kind": "new_object", "current": True, "dated": "undated", "gone_objects": ["Oslun"]}
+CHANGED = {"split": "changed", "kind": "new_object", "current": True, "dated": "undated", "respelled": False}
+CHANGED |= {"gone_objects": ["Oslun"]}
 STRICT: dict[str, tuple[dict[str, Any], str, bool, bool]] = {  # row, support, newly stated
     "the old object is gone": ({}, "stated", False, True),
     "as an item of a list": ({}, "list", False, True),
@@ -124,6 +128,11 @@ STRICT: dict[str, tuple[dict[str, Any], str, bool, bool]] = {  # row, support, n
     "no object is gone": ({"gone_objects": []}, "stated", False, False),
     "no object is gone, but newly stated": ({"gone_objects": []}, "stated", True, True),
     "no object is gone, but dated within": ({"gone_objects": [], "dated": "within"}, "stated", False, True),
+    "the old object is gone, but dated before": ({"dated": "before"}, "stated", False, False),
+    "dated before, and newly stated": ({"dated": "before"}, "stated", True, False),
+    "dated over": ({"dated": "over"}, "stated", True, False),
+    "the gone object respelled": ({"respelled": True}, "stated", True, False),
+    "the gone object respelled, and dated within": ({"respelled": True, "dated": "within"}, "stated", True, False),
     "another kind, and an object is gone": ({"kind": "new_relation"}, "stated", False, False),
     "another kind, newly stated": ({"kind": "new_subject", "gone_objects": []}, "stated", True, True),
     "unchanged": ({"split": "unchanged", "kind": "unchanged", "gone_objects": []}, "stated", False, True),
@@ -135,7 +144,25 @@ STRICT: dict[str, tuple[dict[str, Any], str, bool, bool]] = {  # row, support, n
 @pytest.mark.parametrize("case", STRICT)
 def test_a_strict_fact_is_stated_right_and_new(case: str) -> None:
     row, support, newly_stated, expected = STRICT[case]
-    assert _is_strict(CHANGED | row, support, newly_stated) is expected
+    assert _is_strict(CHANGED | row | {"support": support}, newly_stated) is expected
+
+
+RESPELLED = {  # split, gone objects, previous objects, objects
+    "a gone object in another spelling": ("changed", ["Maarn"], [], True),
+    "another gone object": ("changed", ["Oslun"], [], False),
+    "a previous object that is no item any more": ("changed", [], ["Marns"], True),
+    "a previous object that is still right": ("changed", [], ["Marn."], False),
+    "no object before": ("changed", [], [], False),
+    "unchanged": ("unchanged", ["Maarn"], [], False),
+}
+
+
+@pytest.mark.parametrize("case", RESPELLED)
+def test_an_object_may_be_a_gone_one_respelled(case: str) -> None:
+    split, gone, previous, expected = RESPELLED[case]
+    row = aligned([BORN], split, gone_objects=gone, previous_objects=previous, objects=["Marn", "Marn."])
+    assert row["respelled"] is expected
+    assert row["strict"] is (split == "unchanged" or not expected)
 
 
 BEFORE = {  # the earlier article, and whether it mentions Marn, whose page is "Marn (town)" and alias "MRN"
