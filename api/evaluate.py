@@ -20,7 +20,7 @@ Existing results are not computed again, and a text is scored only once for each
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from temporalwiki.api.arguments import Arg, Count, Flag, Folder, parameters
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import UsageError
-from temporalwiki.base.options import did_you_mean, from_mapping
+from temporalwiki.base.options import did_you_mean, from_mapping, words
 from temporalwiki.builders.after_cutoff import read_after
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods import needs
@@ -76,7 +76,9 @@ class Scores(Table):
 def evaluate(
     model: Annotated[str | os.PathLike[str] | PreTrainedModel | PeftModel, Arg("ID_OR_DIR")] | None = None,
     data: Annotated[str | os.PathLike[str] | Dataset | DatasetDict, Arg("DATASET")] | None = None,
-    tasks: Annotated[str | Sequence[str] | Mapping[str, Mapping[str, Any] | None], Arg("NAME,...", names=tuple(TASKS))]
+    tasks: Annotated[
+        str | Sequence[str] | Mapping[str, Mapping[str, Any] | None], Arg("NAME", nargs="+", names=tuple(TASKS))
+    ]
     | None = None,
     *,
     config: Annotated[str | Sequence[str], Arg("NAME", nargs="+")] | None = None,
@@ -103,9 +105,10 @@ def evaluate(
             or openai-api/SERVICE/NAME, or a log of inspect-ai or lm_eval. In Python, also a model in memory.
         data: dataset folder, Hub id or id@revision. In Python, also a dataset in memory; a ``Dataset`` is one split,
             "changed" if it has no name.
-        tasks: names of tasks, separated by commas. In Python, also a list, or a mapping from their names to
-            their options.
-        config: configs to score on; by default all that the tasks can read. In Python, the name of data in memory.
+        tasks: names of tasks, separated by blanks or commas. In Python, also a list, or a mapping from their names
+            to their options.
+        config: configs to score on, separated by blanks or commas; by default all that the tasks can read. In Python,
+            the name of data in memory.
         output: folder of the result files; results by default.
         limit: score only the first rows of each split.
         start: for learned_and_forgotten: the model that the training started from, or its result file or folder.
@@ -137,7 +140,7 @@ def evaluate(
     for argument, value in (("model", model), ("data", data), ("tasks", tasks)):
         if value is None:
             raise UsageError(f"--{argument} is required, on the command line or in a recipe")
-    if not (names := names_of(tasks or ())):
+    if not (names := words(tasks or ())):
         raise UsageError("--tasks: name one or more, separated by commas")
     output, precision = Path("results" if output is None else output), precision or "auto"
     after = None if after_cutoff is None else read_after(after_cutoff, output)
@@ -161,7 +164,7 @@ def evaluate(
         if REPLIES not in scored.can & reader.can:
             raise UsageError("--judge: both --model and --judge must be models of a provider, such as openai/NAME")
         scored.judge = reader
-    configs = (config,) if isinstance(config, str) else tuple(config or ())
+    configs = tuple(words(config or ()))
     rows = None if isinstance(data, str | os.PathLike) else _configs_in(data, configs, chosen)
     wanted = Evaluation(
         os.fspath(model) if isinstance(model, str | os.PathLike) else scored.name,
@@ -183,11 +186,6 @@ def evaluate(
     text = "\n".join([table(results, None if all_ else MOST_ROWS), meaning, *map(str, paths)])
     path = paths[0] if len(paths) == 1 else wanted.output
     return Scores(path, [row for result in results for row in score_rows(result)], text, results)
-
-
-def names_of(tasks: str | Iterable[str]) -> list[str]:
-    """Return a list of names of tasks, from a list, a mapping, or a text with commas."""
-    return tasks.replace(",", " ").split() if isinstance(tasks, str) else list(tasks)
 
 
 def open_model(model: Any, precision: str, tokenizer: Any = None, name: str | None = None) -> Model:

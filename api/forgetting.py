@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.terminal import say
+from temporalwiki.builders.loading import config_names
 from temporalwiki.methods import needs
 
 with needs("eval"):
@@ -22,7 +23,7 @@ with needs("eval"):
     from temporalwiki.eval_harness.scoring import Scorer, Text, TokenScores
     from temporalwiki.eval_harness.statistics import Estimate
     from temporalwiki.eval_harness.tasks.learned_and_forgotten import LearnedAndForgotten
-    from temporalwiki.methods.training_data import check_config, config_names, load
+    from temporalwiki.methods.training_data import check_config, load
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict

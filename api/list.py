@@ -23,10 +23,10 @@ from temporalwiki.api.build import split_rows
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.terminal import table
-from temporalwiki.builders.loading import DEFAULT
+from temporalwiki.builders.loading import DEFAULT, config_names
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.eval_harness.tasks import TASKS
-from temporalwiki.methods import METHODS, needs, recipes
+from temporalwiki.methods import METHODS, recipes
 
 WHAT = ("methods", "tasks", "recipes", "configs")
 
@@ -74,6 +74,4 @@ def _configs(data: str) -> list[dict[str, Any]]:
     rows = [row for manifest in read_manifests(Path(data)) for row in split_rows(manifest)]
     if rows:
         return rows
-    with needs("train"):
-        from temporalwiki.methods.training_data import config_names
     return [{"config": name} for name in config_names(data)]

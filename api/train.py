@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from temporalwiki.api.arguments import Arg, Flag, Folder
 from temporalwiki.api.table import Table
 from temporalwiki.base.errors import UsageError
-from temporalwiki.base.options import OTHER_NAMES
+from temporalwiki.base.options import OTHER_NAMES, words
 from temporalwiki.methods import METHODS, needs
 from temporalwiki.methods.recipes import configured, names, read_recipe
 
@@ -91,7 +91,7 @@ def train(
             raise UsageError(f"--{name} is required, on the command line or in a recipe")
     where = f"--recipe {os.fspath(recipe)}: " if recipe is not None else ""
     given = {name: value for name, value in values.items() if name not in (*_RUN, "experiment")}
-    configs = [values["config"]] if isinstance(values["config"], str) else list(values["config"])
+    configs = words(values["config"])
     for one in given:  # an argument that has another name here
         if (near := OTHER_NAMES.get(one)) in _RUN:
             raise UsageError(f"{where}no option {one!r} (did you mean {near}?)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field, fields
 from difflib import get_close_matches
 from types import NoneType, UnionType
@@ -59,6 +59,11 @@ def did_you_mean(wrong: str, names: Any) -> str:
     names = list(names)
     near = [OTHER_NAMES[wrong]] if OTHER_NAMES.get(wrong) in names else get_close_matches(wrong, names, n=1)
     return f" (did you mean {near[0]}?)" if near else ""
+
+
+def words(names: str | Iterable[str]) -> list[str]:
+    """Return names as a list, from texts in which commas or blanks separate them."""
+    return [name for text in ([names] if isinstance(names, str) else names) for name in text.replace(",", " ").split()]
 
 
 def from_mapping(of: type[T], values: Mapping[str, Any], where: str) -> T:

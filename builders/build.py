@@ -40,6 +40,7 @@ from temporalwiki.builders.wikipedia.xml_dump import read_header
 __all__ = ["UNCHANGED_PAGES", "BuildOptions", "Sources", "WorkFolder", "build", "check_folders", "find_sources"]
 
 OLDEST_WIKIDATA = 45  # days between a Wikidata dump and its snapshot, beyond which a build warns
+_FEW = 30  # facts, below which a score says little
 _LIBRARIES = ("pyarrow", "duckdb", "sentencex", "rapidfuzz", "datatrove")  # the manifest has their versions
 DROPPED_TEMPLATES = 50  # the manifest names this many
 _SIDES = ("prev", "recent")
@@ -318,6 +319,10 @@ class _Build:
         if few:
             caps = ",".join(map(str, self.options.caps or ()))
             self._warn(f"the caps of {caps} leave {', '.join(few)}; --caps none keeps all, or give larger shares")
+        unchanged, share = sizes["unchanged"][0], self.options.unchanged_fraction
+        if unchanged < _FEW and share < 1:
+            more = f"--unchanged-fraction 1 samples all, not {share:g}"
+            self._warn(f"only {unchanged:,} unchanged facts can be asked for; {more}")
         with self._timed("install"):
             dataset_folder.install(staged, self._manifest(finished, types), self.out, self.card)
         # write the manifest again with the time that installing took; it is complete without that

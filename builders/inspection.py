@@ -19,6 +19,7 @@ from temporalwiki.builders.manifests import (
     Manifest,
     SplitCounts,
     StageRun,
+    not_a_dataset,
     read_manifests,
 )
 from temporalwiki.builders.streams import compression, pieces
@@ -35,8 +36,7 @@ def describe(path: Path) -> str:
         manifests = read_manifests(path)
         if not manifests:
             found = "".join(f"; {stray}" for stray in strays(path, ()))
-            none = f"{path}: no manifests in it, so it is no dataset folder{found}"
-            raise InputError(f"{none}; name one, or a file of a dump")
+            raise InputError(f"{not_a_dataset(path)}{found}; name one, or a file of a dump")
         return "\n\n".join(describe_manifest(path, manifest) for manifest in manifests)
     compression(path)
     start = next((piece.data for piece in pieces(path, allow_truncated=True)), b"").lstrip()

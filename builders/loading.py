@@ -13,19 +13,21 @@ import yaml
 from huggingface_hub import DatasetCard, HfApi
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-from temporalwiki.base.errors import InputError, UsageError, in_one_line
+from temporalwiki.base.errors import InputError, UsageError, first_line, in_one_line
 from temporalwiki.base.files import read_small
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.after_cutoff import Filter, read_after
 from temporalwiki.builders.ckl import schemas as ckl
 from temporalwiki.builders.configs import SCHEMAS, SPLITS
-from temporalwiki.builders.manifests import CklManifest, find_config
+from temporalwiki.builders.manifests import CklManifest, find_config, not_a_dataset
 
 # `datasets` would ask a second server, with the token, for information that our cards have.
 datasets.config.USE_PARQUET_EXPORT = False
 # The default folders of the commands: a config's name is enough to load from them.
 DEFAULT = "temporalwiki"
 _CKL = "ckl"
+_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _CONFIG = re.compile(rf"({'|'.join(SPLITS)})-\d+(-\d+)?")
 
 
@@ -89,17 +91,57 @@ def load_dataset(
         cache = Path(datasets.config.HF_DATASETS_CACHE, "temporalwiki-folders", state_of(folder, name))
         options.setdefault("cache_dir", str(cache))
     try:
-        loaded = datasets.load_dataset(path, name, split=split, revision=revision, **options)
+        loaded = datasets.load_dataset(place_of(path), name, split=split, revision=revision, **options)
     except ValueError as error:  # of `datasets`, for an unknown config or split
         raise InputError(f"{path}: {in_one_line(error)}") from None
     if isinstance(loaded, dict):
         loaded.update(made)
     if after is not None and name is not None:
-        newer = Filter.of(after, name, datasets.get_dataset_config_names(path, revision=revision))
+        newer = Filter.of(after, name, datasets.get_dataset_config_names(place_of(path), revision=revision))
         if not isinstance(loaded, dict):
             return newer.kept(loaded, str(split))
         loaded.update({of: newer.kept(rows, of) for of, rows in loaded.items()})
     return loaded
+
+
+def config_names(data: str) -> list[str]:
+    """Return the configs of a dataset folder, a Hub id or ``id@revision``; raise InputError if it is not a dataset."""
+    path, revision = split_revision(data)
+    folder = Path(path)
+    near = "" if folder.exists() else did_you_mean(folder.name, [other.name for other in folder.parent.glob("*/")])
+    if not folder.exists() and not _HUB_ID.fullmatch(path):
+        why = f"no such folder{near}; on the Hub it has a name such as ORG/temporalwiki"
+        raise InputError(f"{data}: cannot load a dataset: {why}")
+    if any(folder.glob("*/manifests/*.json")):  # else `datasets` takes the tables in it for one config
+        raise InputError(not_a_dataset(folder))
+    check_card(folder)
+    try:
+        return list(datasets.get_dataset_config_names(place_of(path), revision=revision))
+    except (OSError, ValueError, RuntimeError) as error:
+        said = not_a_dataset(folder) if folder.is_dir() else f"{data}: cannot load a dataset{near}"
+        raise InputError(f"{said}: {first_line(error)}") from None
+
+
+def place_of(path: str) -> str:
+    """Return how `datasets` must be asked for a folder or a Hub id: the folder "json" is not its builder "json"."""
+    return f"./{path}" if "/" not in path and path != DEFAULT and Path(path).is_dir() else path
+
+
+def exists(reference: str) -> bool:
+    """Return True if there is a folder or file of this name; raise InputError if the system cannot look for it."""
+    try:
+        return Path(reference).exists()
+    except OSError as error:  # the name is too long, or its folder may not be read
+        shown = reference if len(reference) <= 80 else f"{reference[:80]}..."
+        raise InputError(f"{shown!r}: cannot look for this file: {error.strerror}") from None
+
+
+def split_revision(reference: str) -> tuple[str, str | None]:
+    """Split ``id@revision`` into its parts. The name of an existing folder, which may contain an @, is not split."""
+    if "@" not in reference or exists(reference):
+        return reference, None
+    id, _, revision = reference.partition("@")
+    return id, revision
 
 
 def state_of(folder: Path, name: str | None) -> str:

@@ -380,6 +380,12 @@ def read_manifests(folder: Path) -> list[BuiltManifest | ImportedManifest | CklM
     return sorted(manifests, key=lambda manifest: manifest.age)
 
 
+def not_a_dataset(folder: Path) -> str:
+    """Return what to say of a folder without manifests. It names a dataset folder in it, if there is one."""
+    inner = next((path.parent.parent for path in sorted(folder.glob("*/manifests/*.json"))), None)
+    return f"{folder}: no manifests in it, so it is no dataset folder" + (f"; {inner} is one" if inner else "")
+
+
 def read_intervals(folder: Path) -> list[BuiltManifest | ImportedManifest]:
     """Return the manifests of intervals in a dataset folder, oldest first; raise InputError as ``read_manifests``."""
     return [manifest for manifest in read_manifests(folder) if not isinstance(manifest, CklManifest)]

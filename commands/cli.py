@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn, get_type_hints
 from temporalwiki import __version__
 from temporalwiki.api.arguments import Parameter, parameters
 from temporalwiki.base.errors import UsageError
-from temporalwiki.base.options import OTHER_NAMES, did_you_mean, element
+from temporalwiki.base.options import OTHER_NAMES, did_you_mean, element, words
 from temporalwiki.base.terminal import in_line
 
 # Command -> its summary. The module of the same name in ``api`` has its function and, in its docstring, an example.
@@ -244,12 +244,11 @@ def _of_training(named: argparse.Namespace) -> Iterator[Extra]:
 
 
 def _of_tasks(named: argparse.Namespace) -> Iterator[Extra]:
-    from temporalwiki.api.evaluate import names_of
     from temporalwiki.eval_harness.tasks import find_task
 
     tasks = getattr(named, "tasks", None) or _recipe(named).get("tasks") or ()
-    for task in names_of(tasks) if isinstance(tasks, str | list | dict) else ():
-        if isinstance(task, str):
+    if isinstance(tasks, str | dict) or (isinstance(tasks, list) and all(isinstance(task, str) for task in tasks)):
+        for task in words(tasks):
             yield Extra(f"options of {task}", find_task(task), {})
 
 

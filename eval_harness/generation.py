@@ -18,14 +18,13 @@ from temporalwiki.eval_harness.answers import answer, ended
 from temporalwiki.eval_harness.scoring import (
     PRECISIONS,
     SENTINEL,
-    context_length,
     decoder_start,
     encoder_inputs,
     grouped,
     plain,
     sentinel_of,
 )
-from temporalwiki.methods.architecture import is_encoder_decoder
+from temporalwiki.methods.architecture import context_length, is_encoder_decoder
 from temporalwiki.methods.packing import Encoder
 
 VERSION = 2  # raise it with a change that moves an answer: cached answers of other versions are not used
@@ -72,7 +71,7 @@ class Generator:
         prompts to skip. A prompt that is too long for the model's context is left out.
         """
         read = list(self._read(prompts))
-        longest = context_length(self.model)
+        longest = context_length(self.model.config)
         room = 0 if self.encoder_decoder else self.max_new_tokens  # in the context that holds the prompt
         fits = [i for i, ids in enumerate(read) if ids and (longest is None or len(ids) + room <= longest)]
         order = sorted((i for i in fits if i not in kept), key=lambda i: (len(read[i]), read[i]))

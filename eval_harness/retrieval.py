@@ -15,8 +15,9 @@ import regex
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.models.model import Model
-from temporalwiki.eval_harness.scoring import SENTINEL, context_length
+from temporalwiki.eval_harness.scoring import SENTINEL
 from temporalwiki.eval_harness.task import Row
+from temporalwiki.methods.architecture import context_length
 from temporalwiki.methods.packing import Encoder
 from temporalwiki.methods.processes import processes
 from temporalwiki.methods.training_data import check_config, content_key, load
@@ -135,7 +136,7 @@ def reading(model: Model) -> Callable[[Row, str], str]:
 
     def before(row: Row, prompt: str) -> str:
         text = "".join(f"{passage}\n\n" for passage in reversed(row.get(PASSAGES) or ()))
-        longest = context_length(model.loaded.model) if text else None
+        longest = context_length(model.loaded.model.config) if text else None
         if longest is None:
             return text
         encoders.extend([Encoder(model.loaded.tokenizer)] if not encoders else [])

@@ -23,6 +23,7 @@ from temporalwiki.base.json_files import fingerprint, write_json
 from temporalwiki.base.terminal import say
 from temporalwiki.builders.after_cutoff import After, Filter
 from temporalwiki.builders.configs import BACKFILLED
+from temporalwiki.builders.loading import config_names
 from temporalwiki.builders.published import source_of
 from temporalwiki.eval_harness.known import SCORED
 from temporalwiki.eval_harness.leak import leak
@@ -33,7 +34,7 @@ from temporalwiki.eval_harness.results import Result, path_of, read_result, writ
 from temporalwiki.eval_harness.retrieval import EVIDENCE, PASSAGES, Retriever
 from temporalwiki.eval_harness.task import NothingToScoreError, Row, Task, check_columns
 from temporalwiki.eval_harness.tasks import TASKS, find_task
-from temporalwiki.methods.training_data import check_config, config_names, load
+from temporalwiki.methods.training_data import check_config, load
 
 _LIBRARIES = ("torch", "transformers", "tokenizers", "peft", "datasets")
 _PLACE = "temporalwiki: place"  # of a row in its split, a column of its own

@@ -20,7 +20,7 @@ from peft import PeftModel
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.methods.architecture import is_encoder_decoder
+from temporalwiki.methods.architecture import context_length, is_encoder_decoder
 from temporalwiki.methods.packing import Encoder, Ints
 
 VERSION = 1  # raise it with a change that moves a score: cached scores of other versions are not used
@@ -100,7 +100,7 @@ class Scorer:
         self.model, self.tokenizer, self.precision = plain(model.eval()), tokenizer, precision
         self.encoder_decoder = is_encoder_decoder(self.model)
         self._encoder = Encoder(tokenizer)
-        self._longest = context_length(self.model)
+        self._longest = context_length(self.model.config)
         # a row with a tree must fit in the model's table of positions
         trees = () if self.encoder_decoder else _ROWS
         self._layouts = (0, *(most for most in trees if most <= (self._longest or most)))  # 0: one text a row
@@ -259,12 +259,6 @@ def plain(model: Any) -> PreTrainedModel:
         kind = model.active_peft_config.peft_type.value
         raise InputError(f"{model.name_or_path}: {kind} adds tokens to the text; use an adapter inside the layers")
     return model.get_base_model()
-
-
-def context_length(model: PreTrainedModel) -> int | None:
-    """Return the number of tokens that a model can read, or None for any number."""
-    longest = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)
-    return longest if longest and longest > 0 else None
 
 
 def grouped(items: Sequence[Any], size: Callable[[Any], int], most: int) -> list[list[Any]]:

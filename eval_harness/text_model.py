@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from temporalwiki.builders.loading import exists
 from temporalwiki.eval_harness.models.cache import cache_folder
 from temporalwiki.eval_harness.models.local import CachedModel, default_precision, revision
 from temporalwiki.eval_harness.scoring import SENTINEL
@@ -64,7 +65,7 @@ def open_model(reference: str) -> WritingModel:
     The last model stays in memory for the next call. Raises InputError for a missing model.
     """
     pinned = checkpoint.pinned(reference)
-    name = Path(reference).name if checkpoint.exists(reference) else reference
+    name = Path(reference).name if exists(reference) else reference
     return _opened(pinned, name, revision(pinned))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from peft import PeftModel
 from torch import nn
-from transformers import PreTrainedModel
+from transformers import PreTrainedConfig, PreTrainedModel
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.methods.attention import is_flash, one_row
@@ -33,6 +33,12 @@ class Stack:
 def is_encoder_decoder(model: PreTrainedModel) -> bool:
     """Return True for T5 and similar models, False for decoder-only ones."""
     return bool(model.config.is_encoder_decoder)
+
+
+def context_length(config: PreTrainedConfig) -> int | None:
+    """Return the number of tokens that a model can read, or None for any number, as of T5."""
+    longest = getattr(config.get_text_config(decoder=True), "max_position_embeddings", None)
+    return longest if longest and longest > 0 else None
 
 
 def text_module(model: PreTrainedModel) -> nn.Module:

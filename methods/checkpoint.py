@@ -39,6 +39,7 @@ from transformers.utils import cached_file
 from temporalwiki.base.errors import InputError, first_line
 from temporalwiki.base.json_files import read_json
 from temporalwiki.base.options import did_you_mean
+from temporalwiki.builders.loading import exists, split_revision
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, read_expansion
 from temporalwiki.methods.manifest import TrainingManifest, check_checkpoint, read_training
 
@@ -387,10 +388,16 @@ def pinned(reference: str, **options: Any) -> str:
     try:
         return f"{id}@{HfApi().resolve_revision(id, revision=revision, **taken).resolved}"
     except RepositoryNotFoundError:
-        why = "neither a local folder nor a Hub model that you may read"
+        why = f"neither a local folder nor a Hub model that you may read{_near(id)}"
     except (OSError, ValueError, RevisionResolutionError) as error:
-        why = f"not a local folder; {first_line(error)}"
+        why = f"not a local folder{_near(id)}; {first_line(error)}"
     raise InputError(f"{reference}: cannot load a model: {why}")
+
+
+def _near(reference: str) -> str:
+    """Return " (did you mean X?)" for the folder that a misspelled name may mean."""
+    folder = Path(reference)
+    return did_you_mean(reference, [str(other) for other in folder.parent.glob("*/")])
 
 
 def is_hub_id(reference: str) -> bool:
@@ -399,23 +406,6 @@ def is_hub_id(reference: str) -> bool:
         exists(reference) or reference.startswith((_PACKAGE, MEMORY, ".", os.sep)) or Path(reference).suffix == ".gguf"
     )
     return not local and split_revision(reference)[0].count("/") <= 1
-
-
-def exists(reference: str) -> bool:
-    """Return True if there is a folder or file of this name; raise InputError if the system cannot look for it."""
-    try:
-        return Path(reference).exists()
-    except OSError as error:  # the name is too long, or its folder may not be read
-        shown = reference if len(reference) <= 80 else f"{reference[:80]}..."
-        raise InputError(f"{shown!r}: cannot look for this file: {error.strerror}") from None
-
-
-def split_revision(reference: str) -> tuple[str, str | None]:
-    """Split ``id@revision`` into its parts. The name of an existing folder, which may contain an @, is not split."""
-    if "@" not in reference or exists(reference):
-        return reference, None
-    id, _, revision = reference.partition("@")
-    return id, revision
 
 
 def absolute(reference: str) -> str:

@@ -19,8 +19,8 @@ from transformers.pytorch_utils import Conv1D
 from temporalwiki.base.errors import InputError, UsageError, first_line
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.options import did_you_mean, option
+from temporalwiki.builders.loading import split_revision
 from temporalwiki.methods.architecture import is_encoder_decoder, seeded, text_module, train_only_decoder
-from temporalwiki.methods.checkpoint import split_revision
 from temporalwiki.methods.expansion import unwrapped
 from temporalwiki.methods.method import Method, Model, Phase, StateDict
 

@@ -14,6 +14,7 @@ DTYPES = ("fp32", "bf16")
 QUANTIZED = ("4bit",)
 ATTENTIONS = ("flash_attention_2", "flash_attention_3", "flex_attention")
 TRACKERS = ("trackio", "tensorboard", "wandb")
+SEQUENCE_LENGTH = 512
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,9 @@ class TrainOptions:
     micro_batch_size: int = option(
         8, "most sequences on a device at once; their gradients are accumulated", at_least=1
     )
-    sequence_length: int = option(512, "tokens per sequence", at_least=2)
+    sequence_length: int | None = option(
+        None, "tokens per sequence; by default 512, or what the model reads if that is less", at_least=2
+    )
     held_out: int | None = option(
         None, "articles to leave out of the training; the log then has their loss", at_least=1
     )
@@ -66,6 +69,11 @@ class TrainOptions:
                 raise UsageError(f"no tracker {tracker!r}{near}; there are {', '.join(TRACKERS)}")
         if self.in_bf16 and self.precision not in ("auto", "bf16"):
             raise UsageError(f"weights in bf16 are trained in bf16: leave out the precision {self.precision}")
+
+    @property
+    def tokens(self) -> int:
+        """Tokens per sequence."""
+        return self.sequence_length or SEQUENCE_LENGTH
 
     @property
     def in_bf16(self) -> bool:

@@ -24,9 +24,10 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import make_folder, only_one, sync, sync_tree
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.terminal import say
+from temporalwiki.builders.loading import config_names
 from temporalwiki.builders.manifests import DataFile
 from temporalwiki.methods import checkpoint
-from temporalwiki.methods.architecture import is_encoder_decoder, total, trainable
+from temporalwiki.methods.architecture import context_length, is_encoder_decoder, total, trainable
 from temporalwiki.methods.attention import check_kernels, set_attention
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
@@ -38,7 +39,6 @@ from temporalwiki.methods.quantization import check_installed, quantized
 from temporalwiki.methods.trainer import last_complete, make_trainer, no_space_left
 from temporalwiki.methods.training_data import (
     check_content,
-    config_names,
     configs_to_read,
     on_test,
     read_training_data,
@@ -146,6 +146,10 @@ def _check_speed_options(run: Run) -> None:
 
 def _phase(run: Run, reads: list[str]) -> dict[str, Any]:
     state = processes()
+    if run.options.sequence_length is None and run.method.trains:
+        config = run.load().model.config if run.load else checkpoint.read_config(run.model)
+        tokens = min(run.options.tokens, context_length(config) or run.options.tokens)
+        run = replace(run, options=replace(run.options, sequence_length=tokens))
     identity = _identity(run)
     finished = _finished(run.output, identity)
     state.wait_for_everyone()  # all processes must look before one of them writes

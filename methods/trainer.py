@@ -178,7 +178,7 @@ class ContinualMixin:
         self.masters = MasterWeights(self.model)
         processes = self.args.world_size
         self.speed = Speed(
-            work(self.model, options.sequence_length, method.gradients_through_base), peak(self.args.device), processes
+            work(self.model, options.tokens, method.gradients_through_base), peak(self.args.device), processes
         )
         self.remove_callback(PrinterCallback)
         self.add_callback(Display())
@@ -525,7 +525,7 @@ def make_trainer(
     masked = is_encoder_decoder(model)
     if options.fused_loss:
         fuse_loss(model)
-    collate: Any = PackedBatch.of(tokenizer, options.sequence_length) if not masked else None
+    collate: Any = PackedBatch.of(tokenizer, options.tokens) if not masked else None
     if masked:
         from temporalwiki.methods.salient_spans import MaskedBatch
 

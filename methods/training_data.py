@@ -19,15 +19,13 @@ from temporalwiki.base.files import digest
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.configs import TEST_DATA
-from temporalwiki.builders.loading import check_card, load_dataset, state_of
+from temporalwiki.builders.loading import check_card, load_dataset, place_of, split_revision, state_of
 from temporalwiki.builders.published import source_of
-from temporalwiki.methods import checkpoint
-from temporalwiki.methods.architecture import is_encoder_decoder, mixes_documents
+from temporalwiki.methods.architecture import context_length, is_encoder_decoder, mixes_documents
 from temporalwiki.methods.method import Method, TrainingData
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import pack_dataset
 
-_HUB_ID = re.compile(r"[\w-][\w.-]*/[\w.-]+")
 _INTERVAL = re.compile(r"diffset-(?:(?P<prev>\d{8})-\d{8}|(?P<month>\d\d)\d\d)")
 
 
@@ -155,21 +153,6 @@ def _held_out(rows: datasets.Dataset, wanted: int, name: str) -> tuple[datasets.
     return parts[0], parts[1]
 
 
-def config_names(data: str) -> list[str]:
-    """Return the configs of a dataset folder, a Hub id or ``id@revision``; raise InputError if it is not a dataset."""
-    path, revision = checkpoint.split_revision(data)
-    folder = Path(path)
-    near = "" if folder.exists() else did_you_mean(folder.name, [other.name for other in folder.parent.glob("*/")])
-    if not folder.exists() and not _HUB_ID.fullmatch(path):
-        why = f"no such folder{near}; on the Hub it has a name such as ORG/temporalwiki"
-        raise InputError(f"{data}: cannot load a dataset: {why}")
-    check_card(folder)
-    try:
-        return list(datasets.get_dataset_config_names(path, revision=revision))
-    except (OSError, ValueError, RuntimeError) as error:
-        raise InputError(f"{data}: cannot load a dataset{near}: {first_line(error)}") from None
-
-
 def check_config(data: str, config: str, configs: list[str]) -> None:
     """Raise UsageError, and suggest the nearest name, if ``config`` is not one of ``configs``."""
     if config not in configs:
@@ -197,7 +180,7 @@ def past_config(name: str, data: str, config: str, configs: list[str]) -> str:
 
 def load(data: str, config: str, split: str | None) -> Any:
     """Load a config, or one ``split`` of it, with ``datasets``; raise InputError if it cannot be loaded."""
-    path, revision = checkpoint.split_revision(data)
+    path, revision = split_revision(data)
     with _readable(data, config):
         loaded = load_dataset(path, config, split=split, revision=revision)
     state = state_of(Path(path), config)  # the library's fingerprint goes by name
@@ -218,10 +201,10 @@ def content_key(data: str, config: str) -> str:
 
 def _builder(data: str, config: str) -> datasets.DatasetBuilder:
     """Return the builder of a config, which has not read the rows yet."""
-    path, revision = checkpoint.split_revision(data)
+    path, revision = split_revision(data)
     check_card(Path(path))
     with _readable(data, config):
-        return datasets.load_dataset_builder(path, config, revision=revision)
+        return datasets.load_dataset_builder(place_of(path), config, revision=revision)
 
 
 @contextmanager
@@ -254,8 +237,8 @@ def _examples(
         from temporalwiki.methods.salient_spans import mask_dataset
 
         find, rate = _finder(options), options.mask_rate
-        return mask_dataset(rows, config, tokenizer, options.sequence_length, cache, find, rate, options.seed)
-    return pack_dataset(rows, config, tokenizer, options.sequence_length, cache, apart)
+        return mask_dataset(rows, config, tokenizer, options.tokens, cache, find, rate, options.seed)
+    return pack_dataset(rows, config, tokenizer, options.tokens, cache, apart)
 
 
 def _finder(options: TrainOptions) -> Any:
@@ -266,9 +249,9 @@ def _finder(options: TrainOptions) -> Any:
 
 
 def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
-    longest = getattr(model.config.get_text_config(decoder=True), "max_position_embeddings", None)  # None for T5
-    if longest and options.sequence_length > longest:
-        raise UsageError(f"sequences of {options.sequence_length} tokens are too long: the model reads {longest}")
+    longest = context_length(model.config)
+    if longest and options.tokens > longest:
+        raise UsageError(f"sequences of {options.tokens} tokens are too long: the model reads {longest}")
     known = model.get_input_embeddings().weight.shape[0]
     if len(tokenizer) > known:
         raise InputError(f"the tokenizer has {len(tokenizer):,} tokens, the model only {known:,}: they do not fit")

@@ -18,6 +18,7 @@ from huggingface_hub.hf_api import DatasetInfo, RepoFile
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import read_small
 from temporalwiki.base.markdown import one_line
+from temporalwiki.builders.loading import exists, split_revision
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, read_manifests
 from temporalwiki.builders.published import DataSource, find_on_hub, on_hub
 from temporalwiki.eval_harness.models.local import revision as revision_of
@@ -30,7 +31,6 @@ from temporalwiki.methods.checkpoint import (
     PICKLES,
     base_of_adapter,
     is_hub_id,
-    split_revision,
 )
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, library_config, read_expansion
 from temporalwiki.methods.manifest import TrainingManifest, check_checkpoint, read_training
@@ -437,7 +437,7 @@ def _with_place(result: Result, twin: PublishedDataset | None) -> Result:
     data = result.manifest.data
     if data.source is None or data.source.id is not None:
         return result
-    source = on_hub(Path(data.dataset), data.source) if checkpoint.exists(data.dataset) else data.source
+    source = on_hub(Path(data.dataset), data.source) if exists(data.dataset) else data.source
     if source.id is None and twin is not None:
         source = twin.place(source, str(result.path)) or source
     if source.id is None:
@@ -473,7 +473,7 @@ def _datasets(results: Sequence[Result]) -> dict[str, HubDataset]:
     found = {}
     for named, of in sorted(configs.items()):
         id, at = split_revision(named)
-        if checkpoint.exists(named) or id.count("/") != 1 or id.startswith((".", "/")):
+        if exists(named) or id.count("/") != 1 or id.startswith((".", "/")):
             continue
         if info := _dataset_info(named):
             commit, names = str(info.sha), {}

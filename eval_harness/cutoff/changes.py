@@ -20,6 +20,7 @@ from rapidfuzz.process import extractOne
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.builders.loading import config_names
 from temporalwiki.builders.published import source_of
 from temporalwiki.builders.wikipedia.words import UNSPACED
 from temporalwiki.eval_harness.cutoff.estimator import ChangeEvidence
@@ -29,7 +30,7 @@ from temporalwiki.eval_harness.questions import question_about, read_replies
 from temporalwiki.eval_harness.references import choices_of
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.eval_harness.task import Row, check_columns
-from temporalwiki.methods.training_data import config_names, load
+from temporalwiki.methods.training_data import load
 
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),

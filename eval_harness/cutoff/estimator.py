@@ -41,6 +41,9 @@ _RARE = 5  # a relation with fewer items shares its effect with other rare ones
 _FALL, _TREND = 1.0, 0.5
 _PRIOR = np.array([1e-6, _TREND**-2, _FALL**-2])  # precisions of the level, the trend and the fall
 _WIDTHS = (1, 3, 5, 9)  # months over which knowledge may fall
+# Forms of one question: standard deviations of their cutoffs in months, and the scale of the prior. It was chosen on
+# fifteen models that were asked in two forms (docs/cutoff.md).
+_SPREADS, _SPREAD = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0]), 1.0
 _MONTH = np.array([0.0, 0.03, 0.06, 0.12, 0.2, 0.3, 0.45, 0.7, 1.0])  # possible sizes of a month's effect
 
 Floats = npt.NDArray[np.float64]
@@ -103,34 +106,87 @@ class _Fit(NamedTuple):
         return np.asarray(logsumexp(self.fall, axis=(1, 2)) - logsumexp(self.none, axis=1))
 
 
+class Belief(NamedTuple):
+    """A cutoff, and the log weights of each month in which it may lie. Without weights, nothing can be told."""
+
+    cutoff: Cutoff
+    months: Ints
+    weights: Floats
+
+    @classmethod
+    def of(cls, items: Sequence[ChangeEvidence], seed: int = 0) -> Belief:
+        """Return up to which month the model knows what changed. The order of the items does not matter."""
+        unknown = cls(Cutoff(None, None, None, "cannot tell"), np.empty(0, np.int64), np.empty(0))
+        items = sorted((item for item in items if np.isfinite(item.evidence)), key=repr)
+        if len(items) < FEWEST:
+            return unknown
+        generator = np.random.default_rng(seed)
+        months = _adjusted(items, generator)
+        first, last = int(months.at[0]), int(months.at[-1])
+        fit = None
+        if len(months.at) >= FEWEST_MONTHS:
+            fit = _fit(months, months.means[None])
+            weights = np.asarray(logsumexp(fit.fall[0], axis=0))
+            low, middle, high = _quantiles(fit.cutoffs, weights)
+            # a model that also prefers the new side of most later changes has no cutoff there
+            later = share_known([item for item in items if item.month > middle]).value
+            if later < 100 * CLEAR and _p_value(months, fit, generator) < _ERROR:
+                return cls(Cutoff(middle, low, high, "found"), fit.cutoffs, weights)
+        level = _level(items)
+        if level is None:
+            return unknown
+        edge = last if level else first - 1
+        cutoffs, weights = np.array([edge]), np.zeros(1)
+        if fit is not None:
+            cutoffs = np.append(fit.cutoffs, edge)
+            order = np.argsort(cutoffs)
+            weights = np.append(logsumexp(fit.fall[0], axis=0), logsumexp(fit.none[0]) - np.log(len(fit.cutoffs)))
+            cutoffs, weights = cutoffs[order], weights[order]
+        low, _, high = _quantiles(cutoffs, weights)
+        found = Cutoff(None, low, None, "after the data") if level else Cutoff(None, None, high, "before the data")
+        return cls(found, cutoffs, weights)
+
+
 def find_cutoff(items: Sequence[ChangeEvidence], seed: int = 0) -> Cutoff:
     """Return up to which month the model knows what changed. The order of the items does not matter."""
-    unknown = Cutoff(None, None, None, "cannot tell")
-    items = sorted((item for item in items if np.isfinite(item.evidence)), key=repr)
-    if len(items) < FEWEST:
-        return unknown
-    generator = np.random.default_rng(seed)
-    months = _adjusted(items, generator)
-    first, last = int(months.at[0]), int(months.at[-1])
-    fit = None
-    if len(months.at) >= FEWEST_MONTHS:
-        fit = _fit(months, months.means[None])
-        low, middle, high = _quantiles(fit.cutoffs, logsumexp(fit.fall[0], axis=0))
-        # a model that also prefers the new side of most later changes has no cutoff there
-        later = _share([item for item in items if item.month > middle]).value
-        if later < 100 * CLEAR and _p_value(months, fit, generator) < _ERROR:
-            return Cutoff(middle, low, high, "found")
-    level = _level(items)
-    if level is None:
-        return unknown
-    edge = last if level else first - 1
-    low, high = edge, edge
-    if fit is not None:
-        cutoffs = np.append(fit.cutoffs, edge)
-        order = np.argsort(cutoffs)
-        weights = np.append(logsumexp(fit.fall[0], axis=0), logsumexp(fit.none[0]) - np.log(len(fit.cutoffs)))
-        low, _, high = _quantiles(cutoffs[order], weights[order])
-    return Cutoff(None, low, None, "after the data") if level else Cutoff(None, None, high, "before the data")
+    return Belief.of(items, seed).cutoff
+
+
+def join(forms: Sequence[Belief]) -> tuple[Cutoff, list[Cutoff]]:
+    """Return the cutoff that holds for any form of asking, and the cutoff of each form, widened by what forms do.
+
+    The cutoffs of the forms lie around a common one, by a spread with a half-normal prior of _SPREAD months. The
+    interval of a form reaches to the joint median, because another form would have moved it there. Forms that cannot
+    tell are left out.
+    """
+    told = [form for form in forms if len(form.months)]
+    verdicts = {form.cutoff.verdict for form in told}
+    if not told:
+        return forms[0].cutoff, [form.cutoff for form in forms]
+    months = np.arange(min(form.months[0] for form in told), max(form.months[-1] for form in told) + 1)
+    weights = np.full(len(months), -np.inf)
+    for spread, share in zip(_SPREADS, np.gradient(_SPREADS), strict=True):
+        there = np.full(len(months), np.log(share) - (spread / _SPREAD) ** 2 / 2)
+        for form in told:
+            away = form.months[None] - months[:, None]
+            there += logsumexp(form.weights - logsumexp(form.weights) - (away / spread) ** 2 / 2, axis=1) - np.log(
+                spread
+            )
+        weights = np.logaddexp(weights, there)
+    low, middle, high = _quantiles(months, weights)
+    if "found" in verdicts or len(verdicts) > 1:
+        joint = Cutoff(middle, low, high, "found")
+    elif "after the data" in verdicts:
+        joint = Cutoff(None, low, None, "after the data")
+    else:
+        joint = Cutoff(None, None, high, "before the data")
+    return joint, [_reaching(form.cutoff, middle) for form in forms]
+
+
+def _reaching(found: Cutoff, month: int) -> Cutoff:
+    """Return a cutoff whose interval reaches to a month."""
+    low = None if found.low is None else min(found.low, month)
+    return Cutoff(found.cutoff, low, None if found.high is None else max(found.high, month), found.verdict)
 
 
 def curve(items: Sequence[ChangeEvidence]) -> list[Point]:
@@ -139,13 +195,14 @@ def curve(items: Sequence[ChangeEvidence]) -> list[Point]:
     points = []
     for month in months:
         there = [item for item in items if item.month == month]
-        share = _share(there)
+        share = share_known(there)
         low, high = (0.0, 100.0) if share.low is None or share.high is None else (share.low, share.high)
         points.append(Point(month, share.value / 100, low / 100, high / 100, len(there)))
     return points
 
 
-def _share(items: Sequence[ChangeEvidence]) -> Estimate:
+def share_known(items: Sequence[ChangeEvidence]) -> Estimate:
+    """Return the percentage of changes whose new side the model prefers."""
     hits = [100.0 * (item.evidence > 0) for item in items]
     relations = [item.relation for item in items]
     return estimate([Items(hits, 1.0, [item.cluster for item in items], relations=relations)], PERCENT)
@@ -153,21 +210,21 @@ def _share(items: Sequence[ChangeEvidence]) -> Estimate:
 
 def _level(items: Sequence[ChangeEvidence]) -> bool | None:
     """Return True if the model clearly prefers the new side, False if the old one, and None if neither."""
-    share = _share(items)
+    share = share_known(items)
     # the names of one relation, or the style of text, can make the new side likelier without any knowledge
     few = len({item.relation for item in items}) < _FEWEST_RELATIONS
     if few or share.low is None or share.high is None:
         return None
     months = sorted({item.month for item in items})
     third = max(1, len(months) // 3)
-    if share.low > 100 * CLEAR and _share([i for i in items if i.month in months[-third:]]).value > 100 * CLEAR:
+    if share.low > 100 * CLEAR and share_known([i for i in items if i.month in months[-third:]]).value > 100 * CLEAR:
         return True
     # not 100 minus the share of the new side: a model that abstains prefers neither
     turned = [item._replace(evidence=-item.evidence) for item in items]
-    old = _share(turned)
+    old = share_known(turned)
     if old.low is None or old.low <= 100 * CLEAR:
         return None
-    return False if _share([i for i in turned if i.month in months[:third]]).value > 100 * CLEAR else None
+    return False if share_known([i for i in turned if i.month in months[:third]]).value > 100 * CLEAR else None
 
 
 # The means of months

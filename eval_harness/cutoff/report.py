@@ -11,10 +11,13 @@ from typing import Any
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import write_json
+from temporalwiki.base.terminal import in_line
 from temporalwiki.builders.after_cutoff import CUTOFF
 from temporalwiki.eval_harness.cutoff.changes import MONTHS, TEXT, Change, Topics, evidence, read_changes
 from temporalwiki.eval_harness.cutoff.estimator import FEWEST, ChangeEvidence, Cutoff, Point, curve, find_cutoff
 from temporalwiki.eval_harness.models.model import Model
+
+_CONTROLS = {"unchanged": "did not change", "never": "never happened"}
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Report:
     data: str
     evidence: Mapping[str, int]  # how many facts and pairs of sentences count
     panel: Mapping[str, int] = field(default_factory=dict)  # the reference models and the last month that each knows
+    forms: Mapping[str, Cutoff] = field(default_factory=dict)  # the ways in which the model was asked
+    controls: Mapping[str, float] = field(default_factory=dict)  # percentage of right answers to what did not change
 
     def as_json(self) -> dict[str, Any]:
         """Return the content of ``cutoff.json``."""
@@ -36,13 +41,18 @@ class Report:
         known: dict[str, Any] = {"model": self.model, "data": self.data, "evidence": dict(self.evidence)}
         if self.panel:
             known["panel"] = {name: written(month) for name, month in self.panel.items()}
-        return {**known, "overall": _as_json(self.overall), "topics": topics, "curve": points}
+        if self.controls:
+            known["controls"] = dict(self.controls)
+        forms = {name: _as_json(cutoff) for name, cutoff in self.forms.items()}
+        return {**known, "overall": _as_json(self.overall), "forms": forms, "topics": topics, "curve": points}
 
     def lines(self) -> Iterator[str]:
         """Yield a line for the whole dataset, and one for each topic."""
         yield f"{self.model} {said(self.overall, self.curve)}"
-        for name, cutoff in self.topics.items():
-            yield f"  {name}: {said(cutoff, self.curve)}"
+        for name, cutoff in ({**self.forms, **self.topics} if len(self.forms) > 1 else self.topics).items():
+            yield f"  {in_line(name)}: {said(cutoff, self.curve)}"
+        for name, right in self.controls.items():
+            yield f"  of what {_CONTROLS[name]}, it gets {right:.0f} % right"
 
 
 def report(
@@ -75,7 +85,9 @@ def judged(name: str, data: str, changes: Sequence[Change], items: Sequence[Chan
             by_topic[topic_of[item[:3]]].append(item)
     found = {topic: find_cutoff(of) for topic, of in by_topic.items()}
     kinds = Counter("text" if item.relation == TEXT else "facts" for item in items)
-    return Report(name, find_cutoff(items), found, curve(items), data, kinds)
+    form = "answers" if all(abs(item.evidence) in (0, 1) for item in items) else "likelihoods"
+    overall = find_cutoff(items)
+    return Report(name, overall, found, curve(items), data, kinds, forms={form: overall})
 
 
 def write_report(found: Report, folder: Path) -> list[Path]:

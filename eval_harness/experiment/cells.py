@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.builders.loading import config_names, split_revision
 from temporalwiki.eval_harness.experiment.recipe import HEADLINE, START, Experiment, MethodPlan, TaskPlan
 from temporalwiki.eval_harness.misalignment import month_of
 from temporalwiki.eval_harness.models.cache import cache_folder
@@ -26,7 +27,6 @@ from temporalwiki.methods.train import MANIFEST, Run, train
 from temporalwiki.methods.training_data import (
     check_config,
     check_content,
-    config_names,
     configs_to_read,
     content_key,
     facts_config,
@@ -243,7 +243,7 @@ def _plan_evaluation(
 def _bring_base(folder: str, model: str) -> None:
     """Download the base of a checkpoint if the recipe's model is on the Hub and the base is not here yet."""
     base = checkpoints.base_of(Path(folder))
-    if base is None or checkpoints.split_revision(base)[0] != checkpoints.split_revision(model)[0]:
+    if base is None or split_revision(base)[0] != split_revision(model)[0]:
         return
     try:
         checkpoints.base_options(folder, base, {})

@@ -12,13 +12,13 @@ import msgspec
 
 from temporalwiki.base.errors import UsageError, in_one_line
 from temporalwiki.base.options import did_you_mean, from_mapping
+from temporalwiki.builders.loading import config_names
 from temporalwiki.eval_harness.task import Task
 from temporalwiki.eval_harness.tasks import find_task
 from temporalwiki.methods import find_method
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.recipes import configured, read_recipe
-from temporalwiki.methods.training_data import config_names
 
 START = "start"  # the label of the phase that all methods start from
 HEADLINE = "learned_and_forgotten"  # a board of this task has controls

@@ -12,6 +12,7 @@ from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one, sweep, whole_file
+from temporalwiki.builders.loading import config_names
 from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.eval_harness.leaderboard.cutoffs import read_cutoffs
 from temporalwiki.eval_harness.leaderboard.figures import FIGURES, Plot, write_figures
@@ -20,7 +21,6 @@ from temporalwiki.eval_harness.leaderboard.page import TITLE, write_page
 from temporalwiki.eval_harness.leaderboard.rows import Row, is_leaderboard, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.tables import TABLES, write_tables
 from temporalwiki.eval_harness.results import Result
-from temporalwiki.methods.training_data import config_names
 
 _PARQUET = "results.parquet"
 # from a title, and the leaderboard's results, rows and figures, to the text of a card

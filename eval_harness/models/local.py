@@ -23,6 +23,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import discard, only_one, read_small, whole_file
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.builders.loading import exists
 from temporalwiki.eval_harness.generation import Generator, Writer
 from temporalwiki.eval_harness.models.cache import ScoreCache
 from temporalwiki.eval_harness.models.model import LIKELIHOODS, WEIGHTS, Model
@@ -425,7 +426,7 @@ def _recipe(phase: TrainingManifest) -> dict[str, Any]:
 
 def _without_path(reference: str) -> str:
     """Return a Hub id or package:NAME unchanged, and a folder or file without its path."""
-    if Path(reference).is_absolute() or reference.startswith(".") or checkpoint.exists(reference):
+    if Path(reference).is_absolute() or reference.startswith(".") or exists(reference):
         return Path(reference).resolve().name
     return reference
 

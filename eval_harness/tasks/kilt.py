@@ -19,8 +19,8 @@ from temporalwiki.eval_harness.measures import scores
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match, f1
 from temporalwiki.eval_harness.models.model import Model
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.eval_harness.scoring import context_length
 from temporalwiki.eval_harness.task import Row, Rows, Task, check_columns
+from temporalwiki.methods.architecture import context_length
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import Encoder
 
@@ -148,7 +148,7 @@ class Kilt(Task):
     ) -> list[str]:
         """Return the prompts of questions; inputs that are too long are cut."""
         end = "" if model.encoder_decoder else _ASK
-        context = context_length(model.loaded.model)
+        context = context_length(model.loaded.model.config)
         most = min(self.input_length, context - longest - 1) if context else self.input_length  # 1 for BOS
         whole = [question.text for question in questions]
         short = _cut(whole, end, _place, most, model.tokenizer)

@@ -18,8 +18,9 @@ from temporalwiki.eval_harness.models.cache import ScoreCache
 from temporalwiki.eval_harness.models.model import Model
 from temporalwiki.eval_harness.proper_nouns import ProperNouns, overlap
 from temporalwiki.eval_harness.results import Outcome
-from temporalwiki.eval_harness.scoring import Text, TokenScores, context_length
+from temporalwiki.eval_harness.scoring import Text, TokenScores
 from temporalwiki.eval_harness.task import Rows, Task
+from temporalwiki.methods.architecture import context_length
 from temporalwiki.methods.packing import Encoder, Tokenizer, article, batches
 
 _MEASURES = ("proper_noun_perplexity", "proper_noun_bits_per_byte", "perplexity", "bits_per_byte")
@@ -61,7 +62,7 @@ class TwikiIntrinsic(Task):
         """Score the windows. Raises UsageError for an encoder-decoder model or a context shorter than a window."""
         if model.encoder_decoder:
             raise UsageError("twiki_intrinsic measures the perplexity of running text; name a decoder-only model")
-        longest = context_length(model.loaded.model)
+        longest = context_length(model.loaded.model.config)
         if longest is not None and self.window > longest:
             raise UsageError(f"--window {self.window} is too long: the model reads {longest} tokens")
         excluded: Counter[str] = Counter()

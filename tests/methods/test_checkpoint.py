@@ -22,6 +22,7 @@ from transformers import AutoTokenizer
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
+from temporalwiki.builders.loading import split_revision
 from temporalwiki.eval_harness.models.local import revision
 from temporalwiki.methods import METHODS, checkpoint, find_method
 from temporalwiki.methods.checkpoint import load_model
@@ -576,4 +577,4 @@ def test_what_is_on_the_hub_is_told_by_its_name(
     for name in ("here", "here@1"):
         (tmp_path / name).mkdir()
     assert checkpoint.is_hub_id(reference) == on_hub
-    assert checkpoint.split_revision(reference) == taken_apart
+    assert split_revision(reference) == taken_apart

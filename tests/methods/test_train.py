@@ -209,6 +209,20 @@ def by_hand(folder: Path, text: str, length: int) -> tuple[torch.Tensor, int, An
     return torch.stack(losses).sum(), len(ids) - 1, model
 
 
+@pytest.mark.usefixtures("quick")
+def test_a_sequence_is_as_long_as_the_model_reads(
+    models: dict[str, Path], tmp_path: Path, articles: Callable[[str], Path]
+) -> None:
+    """Without --sequence-length: 512 tokens, or the model's context if that is less. A rerun finds the same run."""
+    data = articles("Norland is a country. " * 30)
+    words = [word for word in command(models["gpt2"], data, tmp_path / "o", "--max-steps", 1) if word != "32"]
+    words.remove("--sequence-length")
+    for _ in range(2):
+        assert main(words) == 0
+        assert read(tmp_path / "o")["run"]["sequence_length"] == 256  # of the tiny model
+    assert main([*words, "--sequence-length", "256"]) == 0
+
+
 # Months
 
 

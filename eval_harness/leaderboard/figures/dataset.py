@@ -11,6 +11,7 @@ from huggingface_hub import snapshot_download
 from matplotlib.figure import Figure
 
 from temporalwiki.base.errors import InputError, first_line
+from temporalwiki.builders.loading import config_names
 from temporalwiki.builders.manifests import BuiltManifest, read_manifests
 from temporalwiki.builders.wikidata.entity_types import UNKNOWN
 from temporalwiki.eval_harness import misalignment
@@ -25,7 +26,7 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     styled,
 )
 from temporalwiki.eval_harness.task import check_columns
-from temporalwiki.methods.training_data import config_names, load
+from temporalwiki.methods.training_data import load
 
 MOST_TYPES = 10  # types of subjects, and of objects, that are shown by name
 _MOST_RELATIONS = 25
