@@ -42,6 +42,7 @@ def monthly(
     memory: Annotated[str | int, Arg("SIZE")] | None = None,
     mirror: Annotated[Sequence[str], Arg("URL", repeat=True)] = (),
     accept_jump: Flag = False,
+    accept_dates: Flag = False,
     recipe: Annotated[str, Arg("RECIPE")] | None = None,
     ckl: Annotated[str, Arg("REPO_ID")] | None = None,
     leaderboard: Annotated[str, Arg("SPACE_ID")] | None = None,
@@ -64,6 +65,7 @@ def monthly(
         mirror: dump server, as in `fetch`, by default https://dumps.wikimedia.org; the first one determines the newest
             month.
         accept_jump: publish even if counts jump since last month.
+        accept_dates: build even if a dump's newest revision does not fit the date of its snapshot, as in `build`.
         recipe: recipe of an experiment on all months since a first one (`since:`).
         ckl: dataset repository for each month's updatedlama, newlama and invariantlama, written to OUT.ckl; not the
             one of --repo.
@@ -82,6 +84,7 @@ def monthly(
         machine=find_machine("local" if dry_run else engine, jobs, memory),  # a dry run needs no cluster
         mirrors=tuple(mirror or [fetcher.MIRROR]),
         accept_jump=accept_jump,
+        accept_dates=accept_dates,
         recipe=recipe,
         leaderboard=leaderboard,
         ckl=ckl,

@@ -19,7 +19,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
 from temporalwiki.base.json_files import FINGERPRINT, write_json
 from temporalwiki.base.terminal import say
-from temporalwiki.builders import checksums, dataset_folder
+from temporalwiki.builders import checksums, dataset_folder, seal
 from temporalwiki.builders.extracts import sizes
 from temporalwiki.builders.finish import FinishedConfigs, finish
 from temporalwiki.builders.machine import Machine
@@ -382,6 +382,7 @@ class _Build:
         content = {
             "format": 1,
             "made_by": f"temporalwiki {importlib.metadata.version('temporalwiki')}",
+            "code": seal.code(),
             "interval": {
                 **{key: getattr(self.interval, key) for key in ("wiki", "language", "prev", "recent")},
                 "wikidata_prev": self.dates["wikidata"][0],

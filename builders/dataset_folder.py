@@ -81,13 +81,16 @@ def write_split(
     return SplitFiles(examples, size, files)
 
 
+SEALS = "seals"  # files of coming months, which may be there before the first one
+
+
 def check_place(folder: Path, owner: str | None = None) -> None:
     """Raise InputError if a dataset cannot be written to a folder.
 
     It cannot if the folder holds something else, has a damaged manifest, or holds data of an owner that is not
     ``owner``. A folder that is empty or does not exist yet can be used.
     """
-    found = {path.name for path in folder.iterdir()} - {_READY} if folder.is_dir() else set()
+    found = {path.name for path in folder.iterdir()} - {_READY, SEALS} if folder.is_dir() else set()
     place = folder / "manifests"  # other programs have folders of this name as well
     foreign = place.is_dir() and any(path.suffix not in (".json", ".part") for path in place.iterdir())
     if (folder.exists() and not folder.is_dir()) or (found and not place.is_dir()) or foreign:

@@ -22,6 +22,7 @@ from temporalwiki.builders.manifests import (
     not_a_dataset,
     read_manifests,
 )
+from temporalwiki.builders.seal import proofs
 from temporalwiki.builders.streams import compression, pieces
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
@@ -37,7 +38,8 @@ def describe(path: Path) -> str:
         if not manifests:
             found = "".join(f"; {stray}" for stray in strays(path, ()))
             raise InputError(f"{not_a_dataset(path)}{found}; name one, or a file of a dump")
-        return "\n\n".join(describe_manifest(path, manifest) for manifest in manifests)
+        seals = "\n".join(said for said, reasons in proofs(path) if not reasons)
+        return "\n\n".join([*(describe_manifest(path, manifest) for manifest in manifests), *filter(None, [seals])])
     compression(path)
     start = next((piece.data for piece in pieces(path, allow_truncated=True)), b"").lstrip()
     if start.startswith((b"[", b"{")):
@@ -52,7 +54,8 @@ def describe_problems(path: Path) -> list[str]:
     if not path.is_dir():
         return []
     manifests = read_manifests(path)
-    return [*(one for manifest in manifests for one in problems(path, manifest)), *strays(path, manifests)]
+    found = [*(one for manifest in manifests for one in problems(path, manifest)), *strays(path, manifests)]
+    return found or [reason for _, reasons in proofs(path) for reason in reasons]  # proofs read the files
 
 
 def describe_manifest(folder: Path, manifest: BuiltManifest | ImportedManifest | CklManifest) -> str:

@@ -29,6 +29,7 @@ COMMANDS = {
     "cutoff": "find the month up to which a model knows what changed",
     "experiment": "train and evaluate several methods over several months, and compare them",
     "leaderboard": "make a page, tables and figures from result files",
+    "seal": "write down, before a month, what will draw its probes",
     "publish": "publish a dataset, model, metric or leaderboard on the Hub",
     "monthly": "fetch, build, check and publish the newest month",
     "inspect": "show the content of a dataset folder, a dump or a result file",
@@ -247,7 +248,7 @@ def _of_tasks(named: argparse.Namespace) -> Iterator[Extra]:
     from temporalwiki.eval_harness.tasks import find_task
 
     tasks = getattr(named, "tasks", None) or _recipe(named).get("tasks") or ()
-    if isinstance(tasks, str | dict) or (isinstance(tasks, list) and all(isinstance(task, str) for task in tasks)):
+    if isinstance(tasks, str | list | dict) and all(isinstance(task, str) for task in tasks):
         for task in words(tasks):
             yield Extra(f"options of {task}", find_task(task), {})
 

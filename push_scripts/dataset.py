@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 from collections.abc import Iterator, Sequence
@@ -10,7 +11,9 @@ from pathlib import Path
 import msgspec
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import read_small
 from temporalwiki.builders.configs import SCHEMAS
+from temporalwiki.builders.dataset_folder import SEALS
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest, read_manifests
 from temporalwiki.builders.published import record_published
 from temporalwiki.builders.snapshot import Interval
@@ -159,7 +162,24 @@ def _plan(
     new = [manifest for manifest in manifests if manifest.age not in by_age]
     if tag is not None:
         _check_tag(head, tag, new, [str(by_age[one.age].tag) for one in manifests if one.age in by_age])
-    return [*untagged, *([_revision(folder, new[0], published, tag, accept_jump, head)] if new else [])]
+    seals = _seals(folder, head)
+    if not new:
+        return [*untagged, *([Revision(f"Seal {', '.join(path[6:-5] for path in seals)}", seals)] if seals else [])]
+    month = _revision(folder, new[0], published, tag, accept_jump, head)
+    return [*untagged, dataclasses.replace(month, files={**month.files, **seals})]
+
+
+def _seals(folder: Path, head: Head) -> dict[str, Content]:
+    """Return the seals that the repository lacks. Raises InputError if it has another one of a month."""
+    found: dict[str, Content] = {}
+    for file in sorted((folder / SEALS).glob("*.json")):
+        path, content = f"{SEALS}/{file.name}", read_small(file)
+        there = head.read(path)
+        if there is None:
+            found[path] = content
+        elif there != content:
+            raise InputError(f"datasets/{head.repo_id}: has another {path}, and a published seal never changes")
+    return found
 
 
 def _files(manifest: BuiltManifest) -> dict[str, list[tuple[str, str]]]:

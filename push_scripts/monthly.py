@@ -59,6 +59,7 @@ class MonthlyJob:
     machine: Machine
     mirrors: tuple[str, ...]  # the first one says which months exist
     accept_jump: bool = False
+    accept_dates: bool = False
     recipe: str | None = None  # of an experiment that takes in each new month
     leaderboard: str | None = None  # the Space that shows its results
     ckl: str | None = None  # the dataset with the live CKL of each month
@@ -158,7 +159,7 @@ def _month(job: MonthlyJob, interval: Interval, published: Sequence[BuiltManifes
         size = sum(file.stat().st_size for file in files)
         yield f"{interval.name}: {len(files)} files, {size / 1e9:,.2f} GB, are in {job.dumps}"
         sources = find_sources(job.dumps, interval, dates_of_wikidata(files))
-        build(sources, job.out, job.work, options, job.machine, folder_card)
+        build(sources, job.out, job.work, options, job.machine, folder_card, job.accept_dates)
     yield f"{interval.name}: is built in {job.out}"
     yield from publish_dataset(
         job.out, job.repo_id, accept_jump=job.accept_jump, interval=interval.name, dry_run=dry_run

@@ -78,7 +78,7 @@ def test_wrong_usage_prints_no_json(run: Run) -> None:
 
 def test_all_options(asked: list[tuple[MonthlyJob, bool]], tmp_path: Path) -> None:
     words = "--dumps d --out . --work w --jobs 16 --memory 32GB --engine slurm --mirror http://a --mirror http://b"
-    more = "--accept-jump --recipe monthly.yaml --leaderboard ORG/board"
+    more = "--accept-jump --accept-dates --recipe monthly.yaml --leaderboard ORG/board"
     assert main(["monthly", "--wiki", "kowiki", "--repo", "ORG/ko", *words.split(), *more.split()]) == 0
     ((job, dry_run),) = asked
     assert not dry_run
@@ -91,6 +91,7 @@ def test_all_options(asked: list[tuple[MonthlyJob, bool]], tmp_path: Path) -> No
         machine=Machine(16, 32 << 30, "slurm"),
         mirrors=("http://a", "http://b"),
         accept_jump=True,
+        accept_dates=True,
         recipe="monthly.yaml",
         leaderboard="ORG/board",
     )

@@ -181,7 +181,7 @@ def wanted(monkeypatch: pytest.MonkeyPatch, train: Run) -> Callable[..., Any]:
 def test_the_defaults_are_temporalwikis(wanted: Callable[..., Any]) -> None:
     run, configs = wanted(*GIVEN)
     options = run.options
-    assert (options.batch_size, options.sequence_length, options.learning_rate) == (64, 512, 1e-4)
+    assert (options.batch_size, options.tokens, options.learning_rate) == (64, 512, 1e-4)
     assert (options.schedule, options.epochs, options.seed) == ("one_cycle", 1, 0)
     assert (configs, run.past, str(run.output)) == (["diffset-1112"], None, "runs/diff-diffset-1112")
 

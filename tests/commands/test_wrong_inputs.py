@@ -141,6 +141,8 @@ cutoff | name a MODEL and its --data; or only --answers
 cutoff gpt2 | name a MODEL and its --data; or only --answers
 cutoff gpt2 --data months --answers x.csv | or only --answers
 cutoff --answers x.csv --topics relation | or only --answers
+seal months | required: --month
+seal months --month 2021-1 | --month '2021-1' is not a month: write YYYY-MM
 import | required: PATHS
 import newLAMA.csv probes --out x | two dataset
 experiment no-such.yaml | no recipe 'no-such.yaml'

@@ -14,6 +14,7 @@ from huggingface_hub import DatasetCard, snapshot_download
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.manifests import read_manifests
+from temporalwiki.builders.seal import seal
 from temporalwiki.push_scripts import dataset
 from temporalwiki.push_scripts.dataset import publish_dataset
 
@@ -63,6 +64,25 @@ def assert_consistent(hub: LoopbackHub) -> None:
             folders = {path.rpartition("/")[0] for path in there}
             for config in DatasetCard(there["README.md"].decode()).data.to_dict()["configs"]:
                 assert {one["path"].rpartition("/")[0] for one in config["data_files"]} <= folders
+
+
+def test_a_seal_is_sent_alone_or_with_a_month_and_never_changes(folder: Path, hub: LoopbackHub) -> None:
+    month(folder, 0)
+    run(folder)
+    seal(folder, "2022-01")
+    assert any("Seal 2022-01" in line for line in run(folder))
+    sent = (folder / "seals" / "2022-01.json").read_bytes()
+    assert files(hub)["seals/2022-01.json"] == sent
+    assert run(folder) == [f"datasets/{REPO}: up to date"]
+    month(folder, 1)
+    seal(folder, "2022-02")
+    run(folder)
+    assert {"seals/2022-01.json", "seals/2022-02.json"} <= files(hub, "2022.01").keys()
+    assert_consistent(hub)
+    (folder / "seals" / "2022-02.json").unlink()
+    seal(folder, "2022-02", seed=5)
+    with pytest.raises(InputError, match=r"has another seals/2022-02\.json, and a published seal never changes"):
+        run(folder)
 
 
 KEYS = """

@@ -20,6 +20,7 @@ import yaml
 from dump_forms import write_page_props
 from huggingface_hub import ModelCard
 
+from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.snapshot import Interval
@@ -98,6 +99,22 @@ def run(
 def all_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Build with all unchanged facts, because the default fraction selects nothing in a small world."""
     monkeypatch.setattr(monthly, "BuildOptions", functools.partial(BuildOptions, unchanged_fraction=1.0))
+
+
+@pytest.mark.parametrize("words", [(), ("--accept-dates",)])
+def test_dates_are_accepted_if_asked(
+    words: tuple[str, ...], has: Has, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = list[bool]()
+
+    def stopped(*given: Any) -> None:
+        found.append(given[-1])
+        raise InputError("stopped")
+
+    monkeypatch.setattr(monthly, "build", stopped)
+    has(*DATES[:2])
+    assert run(*words)[0] == 1
+    assert found == [bool(words)]
 
 
 BUILT: dict[object, Path] = {}  # a first month's dumps and options -> its dataset folder

@@ -360,5 +360,5 @@ def test_a_dataset_of_pickles_is_refused(here: Path, capsys: pytest.CaptureFixtu
     torch.save({"x": Owned(here / "owned")}, here / "data" / "train.pkl")
     (here / "data" / "README.md").write_text("---\nconfigs:\n- config_name: c\n  data_files: train.pkl\n---\n")
     assert main(TRAIN) == 1
-    assert "data: cannot load a dataset" in capsys.readouterr().err
+    assert "data: no manifests in it, so it is no dataset folder" in capsys.readouterr().err
     assert not (here / "owned").exists()
