@@ -8,6 +8,7 @@ Example:
     temporalwiki publish model runs/lora-diffset-1112 ORG/lora-1112 --base openai-community/gpt2-large
     temporalwiki publish metric eval_harness/metrics/fuar ORG/fuar
     temporalwiki publish leaderboard leaderboard ORG/leaderboard
+    temporalwiki publish results results --to somebody/model           # a pull request on the model's page
 
 The token comes from `hf auth login`, HF_TOKEN or a trusted publisher (docs/publishing.md).
 """
@@ -24,7 +25,7 @@ from temporalwiki.api.table import Table, tell
 from temporalwiki.base.errors import UsageError
 from temporalwiki.methods import needs
 
-KINDS = ("dataset", "model", "metric", "leaderboard")
+KINDS = ("dataset", "model", "metric", "leaderboard", "results")
 _DATASETS, _MODELS = "options for datasets", "options for models"
 DatasetFlag = Annotated[bool, Arg(group=_DATASETS)]
 
@@ -32,8 +33,9 @@ DatasetFlag = Annotated[bool, Arg(group=_DATASETS)]
 def publish(
     kind: Annotated[str, Arg("KIND", positional=True, names=KINDS)],
     path: Annotated[str | os.PathLike[str], Arg("PATH", positional=True)],
-    repo_id: Annotated[str, Arg("REPO_ID", positional=True)],
+    repo_id: Annotated[str, Arg("REPO_ID", positional=True, nargs="?")] | None = None,
     *,
+    to: Annotated[str, Arg("MODEL")] | None = None,
     tag: Annotated[str, Arg("TAG")] | None = None,
     dry_run: Annotated[bool, Arg()] = False,
     accept_jump: DatasetFlag = False,
@@ -46,9 +48,10 @@ def publish(
     """Publish a folder on the Hub, and return a row for each step. The arguments are the options of the command.
 
     Args:
-        kind: what to publish: dataset, model, metric or leaderboard.
+        kind: what to publish: dataset, model, metric, leaderboard or results.
         path: folder to publish.
         repo_id: repository, ORG/NAME; created if it does not exist.
+        to: for results: the model on whose page a pull request offers its scores.
         tag: tag of the commit; for datasets the month by default, such as 2021.12.
         dry_run: print what would be done; send nothing.
         accept_jump: publish even if counts jump since last month.
@@ -64,6 +67,10 @@ def publish(
     of_model = {"base": base, "dataset": dataset, "results": None if results is None else Path(results)}
     if kind not in KINDS:
         raise UsageError(f"there is no kind {kind!r} to publish; there are {', '.join(KINDS)}")
+    target = to if kind == "results" else repo_id
+    if target is None or None not in (to, repo_id):
+        needed = "--to MODEL, and no REPO_ID" if kind == "results" else "its REPO_ID, ORG/NAME"
+        raise UsageError(f"publish {kind}: name {needed}")
     own: dict[str, Any] = {}
     for owner, options in (("dataset", of_dataset), ("model", of_model)):
         if kind == owner:
@@ -73,7 +80,7 @@ def publish(
     rows = []
     with needs("eval"):
         module = importlib.import_module(f"temporalwiki.push_scripts.{kind}")
-        for line in getattr(module, f"publish_{kind}")(Path(path), repo_id, tag=tag, dry_run=dry_run, **own):
+        for line in getattr(module, f"publish_{kind}")(Path(path), target, tag=tag, dry_run=dry_run, **own):
             tell(line)
             rows.append({"step": line})
     return Table(Path(path), rows, "\n".join(row["step"] for row in rows))

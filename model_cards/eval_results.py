@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import yaml
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+from huggingface_hub.constants import ENDPOINT
 
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.tables import number
@@ -28,13 +29,16 @@ class HubDataset(NamedTuple):
     full_names: Mapping[str, str]  # short name of a config -> full name
 
 
-def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) -> str | None:
+def eval_results(
+    results: Sequence[Result], datasets: Mapping[str, HubDataset], date: str, before: bytes = b""
+) -> str | None:
     """Return the content of the file ``PATH`` with a model's results on the probes, or None without such results.
 
     ``datasets`` are the datasets on the Hub, by the names that the results use. Results on other data or with
     ``--after-cutoff`` give no entries. A model that was trained on test data has none. The value is zero-shot exact
     match in percent, not perplexity, because entries cannot say that lower is better. If a task has several results,
-    one of its latest version counts, in fp32 if there is one.
+    one of its latest version counts, in fp32 if there is one. ``date`` (YYYY-MM-DD) is that of new entries; if
+    ``before`` has the same entries with other dates, it is returned.
     """
     entries: dict[tuple[str, str], EvalResultEntry] = {}
     for result in sorted(results, key=_rank):
@@ -54,13 +58,27 @@ def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset]) 
                 task_id=f"{config}-{split}",
                 value=round(score.value, 2),
                 dataset_revision=on_hub.commit,
+                date=date,
+                source_url=f"{ENDPOINT}/datasets/{on_hub.id}",
+                source_name="temporalwiki",
                 notes=_notes(result.manifest, split, score),
             )
     if not entries:
         return None
     listed = eval_result_entries_to_yaml([entry for _, entry in sorted(entries.items())])
-    text: str = yaml.safe_dump(listed, sort_keys=False, width=120)
-    return text
+    if _undated(before) == _undated(text := yaml.safe_dump(listed, sort_keys=False, width=120)):
+        return before.decode()
+    return str(text)
+
+
+def _undated(text: str | bytes) -> Any:
+    """Return entries without their dates, or None for what are none."""
+    try:
+        found = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError):
+        return None
+    known = isinstance(found, list) and all(isinstance(one, dict) for one in found)
+    return [{name: value for name, value in one.items() if name != "date"} for one in found] if known else None
 
 
 def _rank(result: Result) -> tuple[Any, ...]:

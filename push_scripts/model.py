@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -128,7 +129,7 @@ def publish_model(
         data=data,
         languages=languages,
         results=own,
-        datasets=_datasets(own),
+        datasets=datasets_of(own),
         answers=answers_section(own),
     )
     any_commit = not any(split_revision(named)[1] for named in (base, _base_name(found, history)) if named)
@@ -185,7 +186,9 @@ def revision(found: FinishedCheckpoint, card: Card, head: Head | None = None) ->
         else:
             files[SPEC] = _json(_expansion(found.folder) | {"base_model": base})
     files["README.md"] = keep_edits(model_card(card), head.read("README.md") if head else None).encode()
-    if (scored := eval_results(card.results, card.datasets)) is not None:
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    before = head.read(PATH) if head else None
+    if (scored := eval_results(card.results, card.datasets, today, before or b"")) is not None:
         files[PATH] = scored.encode()
     run = found.training.run
     ours = [
@@ -465,7 +468,7 @@ def _data(training: TrainingManifest) -> tuple[BuiltManifest | ImportedManifest 
     return None, [str(language) for language in (languages if isinstance(languages, list) else [languages])]
 
 
-def _datasets(results: Sequence[Result]) -> dict[str, HubDataset]:
+def datasets_of(results: Sequence[Result]) -> dict[str, HubDataset]:
     """Return the results' datasets that are on the Hub, by the names in the results."""
     configs: dict[str, set[str]] = {}
     for result in results:

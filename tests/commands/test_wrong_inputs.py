@@ -50,6 +50,9 @@ build 20211101 20211201 --dumps . --unchanged-fraction 2 | from 0 to 1
 build 20211101 20211201 --dumps . --compare fuzzy | there is no comparison 'fuzzy'; there are folded, exact
 fetch 20211101 20211201 --dumps . --mirror dumps | is not a mirror
 publish dataset temporalwiki | REPO_ID
+publish results results | publish results: name --to MODEL
+publish results results ORG/x --to ORG/m | and no REPO_ID
+publish model x ORG/x --to ORG/m | publish model: name its REPO_ID
 publish dataset x ORG/x --base y | --base is an option for a model
 publish metric x ORG/x --results r | --results is an option for a mod
 publish model x ORG/x --accept-jump | --accept-jump is an option for a da

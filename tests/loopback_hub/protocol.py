@@ -168,10 +168,14 @@ class Protocol:
                 return self.tree(call, self.find(call, kind, repo_id), revision, "/".join(path))
             case "POST", ["paths-info", revision]:
                 return self.paths_info(call, self.find(call, kind, repo_id), revision)
+            case "GET", ["discussions"]:
+                return self.discussions(call, self.find(call, kind, repo_id))
             case "POST", ["preupload", revision]:
-                return self.preupload(call, self.find(call, kind, repo_id, write=True), revision)
+                write = not call.flag("create_pr")
+                return self.preupload(call, self.find(call, kind, repo_id, write=write), revision)
             case "POST", ["commit", revision]:
-                return self.commit(call, self.find(call, kind, repo_id, write=True), revision)
+                write = not call.flag("create_pr")
+                return self.commit(call, self.find(call, kind, repo_id, write=write), revision)
             case "POST", ["tag", revision]:
                 return self.create_tag(call, self.find(call, kind, repo_id, write=True), revision)
         return None
@@ -398,6 +402,18 @@ class Protocol:
             answers.append(answer)
         return JSONResponse({"commitOid": commit.oid, "files": answers})
 
+    def discussions(self, call: Call, repo: Repo) -> Response:
+        """The pull requests, all of them open."""
+        found = [
+            {
+                "num": number, "title": title, "author": {"name": author}, "status": "open", "isPullRequest": True,
+                "createdAt": stamp(repo.resolve("main").date), "repo": {"name": repo.repo_id, "type": repo.kind},
+            }
+            for number, (title, author) in enumerate(repo.pulls, 1)
+            if call.query.get("author", [author])[-1] == author
+        ]  # fmt: skip
+        return JSONResponse({"discussions": found, "count": len(found), "start": 0})
+
     def commit(self, call: Call, repo: Repo, revision: str) -> Response:
         user = self.user(call)
         if user is None:
@@ -416,6 +432,12 @@ class Protocol:
             if item["key"] != "header":
                 self.apply(repo, tree, item["key"], item["value"])
         body: dict[str, Any] = {"success": True}
+        if call.flag("create_pr"):  # a branch of its own, which anybody may open
+            repo.pulls.append((header["summary"], user.name))
+            revision = f"refs/pr/{len(repo.pulls)}"
+            repo.move(revision, start.oid)
+            page = f"{self.page(repo.kind, repo.repo_id)}/discussions/{len(repo.pulls)}"
+            body["pullRequestUrl"] = page
         commit = repo.add(revision, tree, header["summary"], header.get("description", ""), user.name)
         page = f"{self.page(repo.kind, repo.repo_id)}/commit/{commit.oid}"
         return JSONResponse(body | {"commitOid": commit.oid, "commitUrl": page, "hookOutput": ""})

@@ -114,6 +114,7 @@ class Repo:
         self.tags: dict[str, str] = {}
         self.objects: dict[str, bytes] = {}  # LFS uploads, by SHA-256
         self._commits: dict[str, Commit] = {}
+        self.pulls: list[tuple[str, str]] = []  # titles and authors of pull requests; the branches are refs/pr/N
 
     def files(self, revision: str = "main") -> dict[str, bytes]:
         """Return all files at a revision (branch, tag or commit). Raises HubError if it does not exist."""

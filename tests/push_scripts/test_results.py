@@ -1,0 +1,89 @@
+"""Scores that are offered on somebody else's model: one pull request, and the same one only once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.model_cards.eval_results import PATH
+from temporalwiki.push_scripts.dataset import publish_dataset
+from temporalwiki.push_scripts.results import publish_results
+
+import a_result
+from a_month import add_month, article, probe
+from loopback_hub import LoopbackHub
+
+MODEL, DATA = "somebody/model", "ORG/temporalwiki"
+
+
+@pytest.fixture
+def results(hub: LoopbackHub, tmp_path: Path) -> Path:
+    """Results of somebody's model and of another one, on a dataset that is on the Hub."""
+    add_month(tmp_path / "month", "20211101", "20211201", [article(1)], [probe(1)])
+    list(publish_dataset(tmp_path / "month", DATA))
+    hub.commit("model", MODEL, {"config.json": b"{}"})
+    items = [dict(item) for item in a_result.facts(*range(1, 11))]
+    for name in (f"{MODEL}@{'c' * 40}", "other/model"):
+        made = a_result.write_probes(
+            tmp_path / "results", "probes-1112", {"unchanged": items, "changed": items}, name=name, revision="r"
+        )
+        content = json.loads(made.path.read_text())
+        content["data"]["dataset"] = f"{DATA}@2021.12"
+        for split in ("unchanged", "changed"):
+            content["scores"][f"{split}/exact_match"] = {
+                "value": 30.0, "low": 25.0, "high": 35.0, "items": 10, "clusters": 9,
+            }  # fmt: skip
+        made.path.write_text(json.dumps(content))
+    return tmp_path / "results"
+
+
+def test_a_pull_request_has_the_scores_with_their_date_source_and_data(hub: LoopbackHub, results: Path) -> None:
+    [line] = publish_results(results, MODEL)
+    assert line.endswith(f"/{MODEL}/discussions/1")
+    repo = hub.repo("model", MODEL)
+    assert PATH not in repo.files("main")
+    entries = yaml.safe_load(repo.files("refs/pr/1")[PATH])
+    assert [entry["dataset"]["task_id"][-9:] for entry in entries] == ["1-changed", "unchanged"]
+    for entry in entries:
+        assert entry["value"] == 30.0
+        assert entry["dataset"]["revision"] == hub.repo("dataset", DATA).tags["2021.12"]
+        assert len(entry["date"]) == 10
+        assert entry["source"]["name"] == "temporalwiki"
+        assert entry["source"]["url"].endswith(f"/datasets/{DATA}")
+
+
+def test_the_same_scores_are_offered_once(hub: LoopbackHub, results: Path) -> None:
+    list(publish_results(results, MODEL))
+    [line] = publish_results(results, MODEL)
+    assert line.startswith(f"{MODEL}: offered already, in ")
+    repo = hub.repo("model", MODEL)
+    assert [name for name in repo.branches if name.startswith("refs/pr/")] == ["refs/pr/1"]
+    repo.move("main", repo.branches["refs/pr/1"])  # merged
+    assert list(publish_results(results, MODEL)) == [f"{MODEL}: it has these 2 scores"]
+
+
+def test_a_dry_run_sends_nothing(hub: LoopbackHub, results: Path) -> None:
+    [line] = publish_results(results, MODEL, dry_run=True)
+    assert "would open a pull request, 'Add 2 scores on facts that changed (probes-1112)'" in line
+    assert "value: 30.0" in line
+    assert list(hub.repo("model", MODEL).branches) == ["main"]
+
+
+def test_what_cannot_be_offered(hub: LoopbackHub, results: Path, tmp_path: Path) -> None:
+    hub.commit("model", "somebody/else", {"config.json": b"{}"})
+    with pytest.raises(InputError, match=r"no results of somebody/else; it has other/model, somebody/model@c"):
+        list(publish_results(results, "somebody/else"))
+    with pytest.raises(InputError, match="a/b"):
+        list(publish_results(results, "a/b"))
+    with pytest.raises(UsageError, match="a pull request has no tag"):
+        list(publish_results(results, MODEL, tag="1"))
+    for path in results.rglob("*.json"):
+        content = json.loads(path.read_text())
+        content["data"]["dataset"] = "data"
+        path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=f"no scores of {MODEL} on probes-\\* of a dataset on the Hub"):
+        list(publish_results(results, MODEL))
