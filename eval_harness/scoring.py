@@ -20,7 +20,7 @@ from peft import PeftModel
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.methods.architecture import context_length, is_encoder_decoder
+from temporalwiki.methods.architecture import check_causal, context_length, is_encoder_decoder
 from temporalwiki.methods.packing import Encoder, Ints
 
 VERSION = 1  # raise it with a change that moves a score: cached scores of other versions are not used
@@ -99,6 +99,8 @@ class Scorer:
         self.temperature = temperature
         self.model, self.tokenizer, self.precision = plain(model.eval()), tokenizer, precision
         self.encoder_decoder = is_encoder_decoder(self.model)
+        if not self.encoder_decoder:
+            check_causal(self.model, str(self.model.name_or_path or "the model"))
         self._encoder = Encoder(tokenizer)
         self._longest = context_length(self.model.config)
         # a row with a tree must fit in the model's table of positions

@@ -16,6 +16,7 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.methods.attention import is_flash, one_row
 
 _LAYERS = ("layers", "h", "block")  # names in Llama and most others, in GPT-2, in T5
+_SEEN = 1e-3  # the share of a change that a model without a causal mask passes on to earlier tokens is far larger
 _ROUNDING = 1e-6  # of logits, as a share of the largest one
 _TEXT = "language_model"  # the name of the part of a composite model that reads text
 _FINAL_NORMS = ("norm", "ln_f", "final_layer_norm")
@@ -95,6 +96,29 @@ def mixes_documents(model: nn.Module) -> bool:
     model.train(training)
     first, second = torch.stack(found).float()
     return bool((first - second).abs().max() > _ROUNDING * first.abs().max())
+
+
+def check_causal(model: PreTrainedModel, name: str) -> None:
+    """Raise InputError if a decoder-only model sees later tokens, as BERT does: it has no likelihoods of texts.
+
+    The trial changes the last token of a row: no earlier logit may move.
+    """
+    training, device = model.training, next(model.parameters()).device
+    ids = torch.arange(8, device=device).repeat(2, 1) % model.get_input_embeddings().weight.shape[0]
+    ids[1, -1] = 0
+    places, flash = torch.arange(8, device=device)[None], is_flash(model)
+    found = []
+    with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=flash):
+        for row in ids.unsqueeze(1):
+            batch = one_row({"input_ids": row, "position_ids": places}) if flash else {"input_ids": row}
+            found.append(model.eval()(**batch, use_cache=False).logits[0].float())
+    model.train(training)
+    moved = (found[0] - found[1]).abs().amax(dim=-1)
+    if moved[:-1].max() > _SEEN * moved[-1]:
+        raise InputError(
+            f"{name}: its tokens see later ones, so it is not a causal language model, and its scores would mean "
+            "nothing; name a causal one"
+        )
 
 
 def train_only_decoder(model: PreTrainedModel) -> list[str]:

@@ -27,7 +27,7 @@ from temporalwiki.base.terminal import say
 from temporalwiki.builders.loading import config_names
 from temporalwiki.builders.manifests import DataFile
 from temporalwiki.methods import checkpoint
-from temporalwiki.methods.architecture import context_length, is_encoder_decoder, total, trainable
+from temporalwiki.methods.architecture import check_causal, context_length, is_encoder_decoder, total, trainable
 from temporalwiki.methods.attention import check_kernels, set_attention
 from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
@@ -214,6 +214,8 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
         raise UsageError(f"{run.model}: an encoder-decoder, and --fused-loss is for decoder-only models")
     if sharded() and is_encoder_decoder(start.model):
         raise UsageError(f"{run.name}: FSDP cannot shard T5, because of its shared embedding: train with DDP")
+    if method.trains and kind == "decoder-only" and not sharded():
+        check_causal(start.model, run.model)
     if options.attention is not None:
         set_attention(start.model, options.attention)
         start.model.to(state.device)  # before the training, because these kernels run on GPUs only

@@ -1,0 +1,94 @@
+"""Models that see later tokens are refused before the first score and the first step; causal ones are not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch, which models need, is not installed")
+import torch
+from transformers import (
+    BertConfig,
+    BertLMHeadModel,
+    ElectraConfig,
+    ElectraForCausalLM,
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MambaConfig,
+    MambaForCausalLM,
+    RobertaConfig,
+    RobertaForCausalLM,
+    XLNetConfig,
+    XLNetLMHeadModel,
+)
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.methods.architecture import check_causal
+
+import tiny_models
+from a_dataset import write_dataset
+from tiny_probes import CHANGED, UNCHANGED, rows
+
+pytestmark = pytest.mark.usefixtures("quick")
+
+SIZES: dict[str, Any] = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 64}
+CAUSAL: dict[str, Callable[[], Any]] = {
+    "gpt2": lambda: GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=2)),
+    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SIZES)),
+    "mamba": lambda: MambaForCausalLM(MambaConfig(hidden_size=32, num_hidden_layers=2)),
+    "bert as a decoder": lambda: BertLMHeadModel(BertConfig(**SIZES, is_decoder=True)),
+}
+OTHERS: dict[str, Callable[[], Any]] = {
+    "bert": lambda: BertLMHeadModel(BertConfig(**SIZES)),
+    "roberta": lambda: RobertaForCausalLM(RobertaConfig(**SIZES)),
+    "electra": lambda: ElectraForCausalLM(ElectraConfig(**SIZES, embedding_size=32)),
+    "xlnet": lambda: XLNetLMHeadModel(XLNetConfig(d_model=32, n_layer=2, n_head=2, d_inner=64)),
+}
+
+
+@pytest.mark.parametrize("kind", CAUSAL)
+def test_a_causal_model(kind: str) -> None:
+    model = CAUSAL[kind]().train()
+    check_causal(model, "m")
+    assert model.training
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_model_that_sees_later_tokens(kind: str) -> None:
+    torch.manual_seed(0)
+    with pytest.raises(InputError, match=r"^m: its tokens see later ones, so it is not a causal language model"):
+        check_causal(OTHERS[kind](), "m")
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("there")
+    tokenizer = tiny_models.tokenizer("gpt2")
+    BertLMHeadModel(BertConfig(**SIZES, vocab_size=len(tokenizer))).save_pretrained(folder / "bert")
+    tokenizer.save_pretrained(folder / "bert")
+    text = [{"title": "Norland", "text": "Norland is a country. " * 20}]
+    probes = {"unchanged": rows(UNCHANGED), "changed": rows(CHANGED)}
+    write_dataset(folder / "data", {"diffset-1112": {"train": text}, "probes-1112": probes})
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "evaluate --tasks twiki_probes --config probes-1112 --no-light-tuning --no-answers",
+        "train --method diff --config diffset-1112 --max-steps 2",
+        "train --method lora --target all-linear --config diffset-1112 --max-steps 2",
+    ],
+)
+def test_the_commands_refuse_it_in_one_line(
+    words: str, there: Path, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(there)
+    status, out, err = run(*words.split(), "--model", "bert", "--data", "data")
+    assert (status, out) == (1, "")
+    assert "bert: its tokens see later ones" in err.splitlines()[-1]
