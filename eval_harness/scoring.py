@@ -99,8 +99,7 @@ class Scorer:
         self.temperature = temperature
         self.model, self.tokenizer, self.precision = plain(model.eval()), tokenizer, precision
         self.encoder_decoder = is_encoder_decoder(self.model)
-        if not self.encoder_decoder:
-            check_causal(self.model, str(self.model.name_or_path or "the model"))
+        self._is_tried = self.encoder_decoder
         self._encoder = Encoder(tokenizer)
         self._longest = context_length(self.model.config)
         # a row with a tree must fit in the model's table of positions
@@ -131,11 +130,14 @@ class Scorer:
             kept: indexes of texts to skip. The batches of the other texts stay the same, so that a continued run
                 gives the same bits.
 
-        Raises InputError if a score is not a finite number.
+        Raises InputError if a score is not a finite number, and for a model that sees later tokens.
         """
         tokens = {i: made for i, made in enumerate(self._tokens(texts)) if made is not None}
         if all(i in kept for i in tokens):
             return
+        if not self._is_tried:
+            check_causal(self.model, str(self.model.name_or_path or "the model"))
+            self._is_tried = True
         layout = self._layout(tokens)
         left = [some for batch in self._batches(tokens, layout) for some in self._left(batch, tokens, kept, layout)]
         bf16 = torch.autocast(self.model.device.type, dtype=torch.bfloat16, enabled=self.precision == "bf16")
