@@ -177,7 +177,7 @@ def _write_archives(folder: Path) -> None:
 
 def train_k_adapter(shell: Shell) -> None:
     """Train the checkpoint of a command that the document shows only in part."""
-    words = "train --method k_adapter --model BASE --data temporalwiki --config diffset-1112 --max-steps 1"
+    words = "train --method k_adapter --model BASE --data temporalwiki --config diffset-1112"
     status, said = shell.run(["temporalwiki", *words.split(), "--sequence-length", "32"])
     assert status == 0, said
 
@@ -191,7 +191,7 @@ def with_a_cell_for_slurm(shell: Shell) -> None:
 
 def all_months(shell: Shell) -> None:
     """Build what `make demo` leaves in demo/temporalwiki, a link here, and train what docs/training.md begins with."""
-    lora = "--method lora --model openai-community/gpt2-large --data temporalwiki --config diffset-1112 --max-steps 1"
+    lora = "--method lora --model openai-community/gpt2-large --data temporalwiki --config diffset-1112"
     made = [["build", prev, recent, "--dumps", "DUMPS"] for prev, recent in pairwise(WORLD.dates)]
     for words in (*made, ["train", *lora.split()]):
         status, said = shell.run(["temporalwiki", *words])
