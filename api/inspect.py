@@ -23,6 +23,7 @@ from temporalwiki.api.table import Table, failed
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.inspection import describe, describe_problems
 from temporalwiki.builders.manifests import read_manifests
+from temporalwiki.builders.seal import proofs
 from temporalwiki.eval_harness import result_inspection as results
 from temporalwiki.eval_harness.results import read_result, result_files
 
@@ -51,9 +52,12 @@ def inspect(path: Annotated[str | os.PathLike[str], Arg("PATH", positional=True)
     text = describe(where)
     rows = [row for manifest in read_manifests(where) for row in split_rows(manifest)] if where.is_dir() else []
     found = Table(where, rows or [{"line": line} for line in text.splitlines()], text)
-    if problems := describe_problems(where):
+    problems = describe_problems(where)
+    seals = [] if problems or not where.is_dir() else list(proofs(where))  # they read the files
+    if problems := problems or [reason for _, reasons in seals for reason in reasons]:
         raise failed(InputError(f"{where}: {'; '.join(problems)}"), found)
-    return replace(found, text=f"{text}\n\nall files are as the manifests say") if where.is_dir() else found
+    said = "\n".join([*(line for line, _ in seals), "all files are as the manifests say"])
+    return replace(found, text=f"{text}\n\n{said}") if where.is_dir() else found
 
 
 def _published(path: Path, repo_id: str, revision: str) -> Table:

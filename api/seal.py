@@ -31,7 +31,7 @@ def seal(
     """Write ``seals/YYYY-MM.json`` into a dataset folder. The arguments are the options of ``temporalwiki seal``.
 
     Args:
-        data: the dataset folder; it may be empty before the first month.
+        data: the dataset folder. The seal of a first month can be written, but is published together with its month.
         month: the coming month, that of the later snapshot.
         seed: seed of all samples; by default that of the newest month.
 

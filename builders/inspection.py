@@ -22,7 +22,6 @@ from temporalwiki.builders.manifests import (
     not_a_dataset,
     read_manifests,
 )
-from temporalwiki.builders.seal import proofs
 from temporalwiki.builders.streams import compression, pieces
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
@@ -38,8 +37,7 @@ def describe(path: Path) -> str:
         if not manifests:
             found = "".join(f"; {stray}" for stray in strays(path, ()))
             raise InputError(f"{not_a_dataset(path)}{found}; name one, or a file of a dump")
-        seals = "\n".join(said for said, reasons in proofs(path) if not reasons)
-        return "\n\n".join([*(describe_manifest(path, manifest) for manifest in manifests), *filter(None, [seals])])
+        return "\n\n".join(describe_manifest(path, manifest) for manifest in manifests)
     compression(path)
     start = next((piece.data for piece in pieces(path, allow_truncated=True)), b"").lstrip()
     if start.startswith((b"[", b"{")):
@@ -54,8 +52,7 @@ def describe_problems(path: Path) -> list[str]:
     if not path.is_dir():
         return []
     manifests = read_manifests(path)
-    found = [*(one for manifest in manifests for one in problems(path, manifest)), *strays(path, manifests)]
-    return found or [reason for _, reasons in proofs(path) for reason in reasons]  # proofs read the files
+    return [*(one for manifest in manifests for one in problems(path, manifest)), *strays(path, manifests)]
 
 
 def describe_manifest(folder: Path, manifest: BuiltManifest | ImportedManifest | CklManifest) -> str:

@@ -112,13 +112,16 @@ def config_names(data: str) -> list[str]:
     if not folder.exists() and not _HUB_ID.fullmatch(path):
         why = f"no such folder{near}; on the Hub it has a name such as ORG/temporalwiki"
         raise InputError(f"{data}: cannot load a dataset: {why}")
-    if any(folder.glob("*/manifests/*.json")):  # else `datasets` takes the tables in it for one config
+    described = any(folder.glob("manifests/*.json"))
+    # `datasets` would take the tables in inner folders for one config
+    if not described and any(folder.glob("[!.]*/manifests/*.json")):
         raise InputError(not_a_dataset(folder))
     check_card(folder)
     try:
         return list(datasets.get_dataset_config_names(place_of(path), revision=revision))
     except (OSError, ValueError, RuntimeError) as error:
-        said = not_a_dataset(folder) if folder.is_dir() else f"{data}: cannot load a dataset{near}"
+        unreadable = f"{data}: cannot load a dataset{near}"
+        said = unreadable if described or not folder.is_dir() else not_a_dataset(folder)
         raise InputError(f"{said}: {first_line(error)}") from None
 
 

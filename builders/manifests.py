@@ -382,7 +382,7 @@ def read_manifests(folder: Path) -> list[BuiltManifest | ImportedManifest | CklM
 
 def not_a_dataset(folder: Path) -> str:
     """Return what to say of a folder without manifests. It names a dataset folder in it, if there is one."""
-    inner = next((path.parent.parent for path in sorted(folder.glob("*/manifests/*.json"))), None)
+    inner = next((path.parent.parent for path in sorted(folder.glob("[!.]*/manifests/*.json"))), None)
     return f"{folder}: no manifests in it, so it is no dataset folder" + (f"; {inner} is one" if inner else "")
 
 

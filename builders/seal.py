@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,8 @@ def proofs(folder: Path) -> Iterator[tuple[str, list[str]]]:
             continue
         months = [one for one in built if _month_of(one) == found.month]
         reasons = [reason for one in months for reason in _differences(folder, found, one)]
-        said = "its probes are what the seal said" if months else "not built yet"
+        there = any((folder / file.path).is_file() for one in months for file in one.files)
+        said = "its probes are what the seal said" if there else "its files are gone" if months else "not built yet"
         yield f"seal of {found.month} ({found.sha256[:12]}): {said}", reasons
 
 
@@ -102,6 +103,13 @@ def _read(path: Path) -> Seal:
     found = read_json(path, Seal, "a seal")
     if found.hash() != found.sha256 or path.stem != found.month:
         raise InputError(f"{path}: changed after it was written: its hash is not that of its content")
+    try:
+        msgspec.convert(found.options, BuildOptions)
+        known = {one.name for one in fields(BuildOptions)} <= found.options.keys()
+    except msgspec.ValidationError:
+        known = False
+    if not known:
+        raise InputError(f"{path}: its options are not those of a build")
     return found
 
 
@@ -123,6 +131,8 @@ def _differences(folder: Path, sealed: Seal, manifest: BuiltManifest) -> Iterato
     share, seed = float(sealed.options["unchanged_fraction"]), int(sealed.options["seed"])
     for split in ("unchanged", "changed", "deleted"):
         facts, drawn = (_facts(folder, names(kind, manifest.interval)[0], split) for kind in ("facts", "probes"))
+        if not facts and not drawn:  # deleted after it was published
+            continue
         kept = probes.cap(facts, seed, None if caps is None else tuple(caps)).kept
         if {facts[at] for at in kept} != set(drawn):
             yield f"{where}: its {split} probes are not those that the seal draws from its facts"

@@ -114,7 +114,9 @@ def check_causal(model: PreTrainedModel, name: str) -> None:
             found.append(model.eval()(**batch, use_cache=False).logits[0].float())
     model.train(training)
     moved = (found[0] - found[1]).abs().amax(dim=-1)
-    if moved[:-1].max() > _SEEN * moved[-1]:
+    # experts get other numbers of tokens, which rounds other sums
+    rounding = 4 * torch.finfo(torch.bfloat16 if flash else model.dtype).eps * found[0].abs().max()
+    if moved[:-1].max() > max(_SEEN * moved[-1], rounding):
         raise InputError(
             f"{name}: its tokens see later ones, so it is not a causal language model, and its scores would mean "
             "nothing; name a causal one"

@@ -147,9 +147,7 @@ def _check_speed_options(run: Run) -> None:
 def _phase(run: Run, reads: list[str]) -> dict[str, Any]:
     state = processes()
     if run.options.sequence_length is None and run.method.trains:
-        config = run.load().model.config if run.load else checkpoint.read_config(run.model)
-        tokens = min(run.options.tokens, context_length(config) or run.options.tokens)
-        run = replace(run, options=replace(run.options, sequence_length=tokens))
+        run = replace(run, options=replace(run.options, sequence_length=_default_length(run)))
     identity = _identity(run)
     finished = _finished(run.output, identity)
     state.wait_for_everyone()  # all processes must look before one of them writes
@@ -161,6 +159,14 @@ def _phase(run: Run, reads: list[str]) -> dict[str, Any]:
         with only_one(run.output, "training"):
             return _train(run, reads, identity, state)
     return _train(run, reads, identity, state)
+
+
+def _default_length(run: Run) -> int:
+    """Return the tokens per sequence of a run that names none. A finished one needs no model for it."""
+    if (run.output / MANIFEST).is_file() and (known := read_training(run.output / MANIFEST).run.sequence_length):
+        return known
+    config = run.load().model.config if run.load else checkpoint.read_config(run.model)
+    return min(run.options.tokens, context_length(config) or run.options.tokens)
 
 
 def _identity(run: Run) -> dict[str, Any]:

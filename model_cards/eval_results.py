@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
+from huggingface_hub._eval_results import parse_eval_result_entries
 from huggingface_hub.constants import ENDPOINT
 
 from temporalwiki.eval_harness.leaderboard.rows import Row
@@ -29,17 +32,16 @@ class HubDataset(NamedTuple):
     full_names: Mapping[str, str]  # short name of a config -> full name
 
 
-def eval_results(
-    results: Sequence[Result], datasets: Mapping[str, HubDataset], date: str, before: bytes = b""
-) -> str | None:
+def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset], before: bytes = b"") -> str | None:
     """Return the content of the file ``PATH`` with a model's results on the probes, or None without such results.
 
     ``datasets`` are the datasets on the Hub, by the names that the results use. Results on other data or with
     ``--after-cutoff`` give no entries. A model that was trained on test data has none. The value is zero-shot exact
     match in percent, not perplexity, because entries cannot say that lower is better. If a task has several results,
-    one of its latest version counts, in fp32 if there is one. ``date`` (YYYY-MM-DD) is that of new entries; if
-    ``before`` has the same entries with other dates, it is returned.
+    one of its latest version counts, in fp32 if there is one. The date of an entry is the day on which its result was
+    written. Entries in the file ``before`` stay, unless there is a new one of their task.
     """
+    earlier = {(one.dataset_id, one.task_id): one for one in _earlier(before)}
     entries: dict[tuple[str, str], EvalResultEntry] = {}
     for result in sorted(results, key=_rank):
         data = result.manifest.data
@@ -58,27 +60,31 @@ def eval_results(
                 task_id=f"{config}-{split}",
                 value=round(score.value, 2),
                 dataset_revision=on_hub.commit,
-                date=date,
+                date=_day(result.path),
                 source_url=f"{ENDPOINT}/datasets/{on_hub.id}",
                 source_name="temporalwiki",
                 notes=_notes(result.manifest, split, score),
             )
     if not entries:
         return None
-    listed = eval_result_entries_to_yaml([entry for _, entry in sorted(entries.items())])
-    if _undated(before) == _undated(text := yaml.safe_dump(listed, sort_keys=False, width=120)):
-        return before.decode()
-    return str(text)
+    listed = eval_result_entries_to_yaml([entry for _, entry in sorted((earlier | entries).items())])
+    text: str = yaml.safe_dump(listed, sort_keys=False, width=120)
+    return text
 
 
-def _undated(text: str | bytes) -> Any:
-    """Return entries without their dates, or None for what are none."""
+def _earlier(before: bytes) -> list[EvalResultEntry]:
+    """Return the entries in a file of a model's page; a file that holds none gives no entries."""
     try:
-        found = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError):
+        return parse_eval_result_entries(yaml.safe_load(before) or [])
+    except (yaml.YAMLError, RecursionError, ValueError, TypeError, AttributeError, KeyError):
+        return []
+
+
+def _day(path: Path) -> str | None:
+    """Return the day on which a result was written, or None if its file is gone."""
+    if not path.is_file():
         return None
-    known = isinstance(found, list) and all(isinstance(one, dict) for one in found)
-    return [{name: value for name, value in one.items() if name != "date"} for one in found] if known else None
+    return datetime.datetime.fromtimestamp(path.stat().st_mtime, datetime.UTC).date().isoformat()
 
 
 def _rank(result: Result) -> tuple[Any, ...]:

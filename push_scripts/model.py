@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import datetime
 import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -186,9 +185,7 @@ def revision(found: FinishedCheckpoint, card: Card, head: Head | None = None) ->
         else:
             files[SPEC] = _json(_expansion(found.folder) | {"base_model": base})
     files["README.md"] = keep_edits(model_card(card), head.read("README.md") if head else None).encode()
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    before = head.read(PATH) if head else None
-    if (scored := eval_results(card.results, card.datasets, today, before or b"")) is not None:
+    if (scored := eval_results(card.results, card.datasets)) is not None:
         files[PATH] = scored.encode()
     run = found.training.run
     ours = [

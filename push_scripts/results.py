@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import datetime
 import functools
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -27,24 +27,27 @@ def publish_results(path: Path, to: str, *, tag: str | None = None, dry_run: boo
     if tag is not None:
         raise UsageError("--tag: a pull request has no tag")
     read = read_results(path)
-    own = [result for result in read if split_revision(result.manifest.model.name)[0] == to]
-    if not own:
-        names = ", ".join(sorted({result.manifest.model.name for result in read})[:5]) or "no results"
-        raise InputError(f"{path}: no results of {to}; it has {names}")
     api = HfApi()
     head = ask(to, lambda: api.model_info(to))
+    # a model in memory or in a folder can have the name of one on the Hub, but not its commit
+    models = {(result.manifest.model.name, result.manifest.model.revision): result for result in read}
+    own = [result for result in read if split_revision(result.manifest.model.name)[0] == to]
+    own = [result for result in own if result.manifest.model.revision == head.sha]
+    if not own:
+        there = ", ".join(f"{name} at {revision[:12]}" for name, revision in sorted(models)[:5]) or "no results"
+        raise InputError(f"{path}: no results of {to} at its newest commit, {str(head.sha)[:12]}; it has {there}")
     before = b""
     if any(file.rfilename == PATH for file in head.siblings or ()):
         before = Path(ask(to, lambda: api.hf_hub_download(to, PATH, revision=head.sha))).read_bytes()
-    today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    text = eval_results(own, datasets_of(own), today, before)
+    text = eval_results(own, datasets_of(own), before)
     if text is None:
         raise InputError(f"{path}: no scores of {to} on probes-* of a dataset on the Hub, with --data ORG/NAME@TAG")
     entries = text.count("task_id:")
     if text.encode() == before:
         yield f"{to}: it has these {entries} scores"
         return
-    title = f"Add {entries} scores on facts that changed ({', '.join(_configs(own))})"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]  # other scores are another offer
+    title = f"Scores on facts that changed ({', '.join(_configs(own))}, {digest})"
     if dry_run:
         yield f"{to}: would open a pull request, {title!r}, with {PATH}:\n{text}"
         return

@@ -14,6 +14,7 @@ from rapidfuzz.fuzz import ratio
 
 ALIKE = 75  # percent of the letters that two words of longer names share, in order
 _SMALL = re.compile("al?|and|bin|d|d[aeio]|de[lnr]|d[ou]s|du|el?|et|for|in|l[ae]s?|los|o[fr]|the|van|von|y")
+_NO_LETTERS = regex.compile(r"(?<=[\p{Latin}\p{Greek}\p{Cyrillic}])\p{M}+|['’‘ʻʼ`.]")  # marks are vowels elsewhere
 _NUMERAL = re.compile(r"[ivx]{2,}|.*\d.*")
 # Letters that one language writes for another's.
 _SOUNDS = (("ph", "f"), ("ck", "k"), ("y", "i"), ("c", "k"), ("q", "k"), ("w", "v"), ("h", ""))
@@ -35,7 +36,7 @@ def _respelled(name: str, other: str) -> bool:
     numerals = [sorted(filter(_NUMERAL.fullmatch, words)) for words in (left, right)]
     if not left or numerals[0] != numerals[1]:
         return False
-    if "".join(sorted(left)) == "".join(sorted(right)) or _stem("".join(left)) == _stem("".join(right)):
+    if "".join(sorted(left)) == "".join(sorted(right)) or _stem("".join(left)) == _stem("".join(right)) != "":
         return True
     rest, same, alike = list(right), 0, 0
     for word in left:
@@ -54,8 +55,8 @@ def _respelled(name: str, other: str) -> bool:
 
 def _words(name: str) -> list[str]:
     """Return a name's words without case, accents, apostrophes and small words."""
-    plain = regex.sub(r"\p{M}+|['’‘ʻʼ`.]", "", unicodedata.normalize("NFKD", name.casefold()))
-    found = regex.findall(r"[\p{L}\p{N}]+", plain)
+    plain = _NO_LETTERS.sub("", unicodedata.normalize("NFKD", name.casefold()))
+    found = regex.findall(r"[\p{L}\p{M}\p{N}]+", plain)
     return [word for word in found if not _SMALL.fullmatch(word)] or found
 
 

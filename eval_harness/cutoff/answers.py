@@ -87,15 +87,16 @@ def judged_answers(
         raise InputError(
             f"{source}: {in_line(model)}: {len(changes)} answers about changes; at least {FEWEST} are needed"
         )
-    overall, forms = _by_form(changes)
-    topics = {topic: _by_form([one for one in changes if one.topic == topic])[0] for topic in _names(changes, "topic")}
     controls = {
         kind: share_known([one.item for one in asked if one.kind == kind]).value
         for kind in KINDS[1:]
         if any(one.kind == kind for one in asked)
     }
-    if overall.verdict == "after the data" and any(right < 50 for right in controls.values()):
-        overall = Cutoff(None, None, None, "cannot tell")  # it calls everything changed
+    overall, forms = _by_form(changes)
+    topics = {topic: _by_form([one for one in changes if one.topic == topic])[0] for topic in _names(changes, "topic")}
+    if any(right < 50 for right in controls.values()):  # it calls everything changed
+        overall = _without_level(overall)
+        forms, topics = ({name: _without_level(one) for name, one in of.items()} for of in (forms, topics))
     counts = {"answers": len(asked), "unreadable": len(answers) - len(read)}
     items = [one.item for one in changes]
     return Report(model, overall, topics if len(topics) > 1 else {}, curve(items), source, counts, {}, forms, controls)
@@ -103,9 +104,15 @@ def judged_answers(
 
 def _by_form(answers: Sequence[Answer]) -> tuple[Cutoff, dict[str, Cutoff]]:
     names = _names(answers, "form")
-    beliefs = [Belief.of([one.item for one in answers if one.form == name]) for name in names]
-    overall, forms = join(beliefs)
+    items = [[one.item for one in answers if one.form == name] for name in names]
+    events = [{item.cluster for item in of} for of in items]
+    overall, forms = join([Belief.of(of) for of in items], len(set().union(*events)) / sum(map(len, events)))
     return overall, dict(zip(names, forms, strict=True))
+
+
+def _without_level(found: Cutoff) -> Cutoff:
+    """Return a cutoff that needs a fall: a model that calls everything changed need not know all months."""
+    return Cutoff(None, None, None, "cannot tell") if found.verdict == "after the data" else found
 
 
 def _names(answers: Sequence[Answer], column: str) -> list[str]:

@@ -43,7 +43,7 @@ _PRIOR = np.array([1e-6, _TREND**-2, _FALL**-2])  # precisions of the level, the
 _WIDTHS = (1, 3, 5, 9)  # months over which knowledge may fall
 # Forms of one question: standard deviations of their cutoffs in months, and the scale of the prior. It was chosen on
 # fifteen models that were asked in two forms (docs/cutoff.md).
-_SPREADS, _SPREAD = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0]), 1.0
+_SPREADS, _SPREAD = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0]), 0.5
 _MONTH = np.array([0.0, 0.03, 0.06, 0.12, 0.2, 0.3, 0.45, 0.7, 1.0])  # possible sizes of a month's effect
 
 Floats = npt.NDArray[np.float64]
@@ -152,8 +152,10 @@ def find_cutoff(items: Sequence[ChangeEvidence], seed: int = 0) -> Cutoff:
     return Belief.of(items, seed).cutoff
 
 
-def join(forms: Sequence[Belief]) -> tuple[Cutoff, list[Cutoff]]:
+def join(forms: Sequence[Belief], share: float = 1.0) -> tuple[Cutoff, list[Cutoff]]:
     """Return the cutoff that holds for any form of asking, and the cutoff of each form, widened by what forms do.
+
+    ``share`` is the number of different events over that of all questions: forms that ask the same events tell less.
 
     The cutoffs of the forms lie around a common one, by a spread with a half-normal prior of _SPREAD months. The
     interval of a form reaches to the joint median, because another form would have moved it there. Forms that cannot
@@ -165,17 +167,18 @@ def join(forms: Sequence[Belief]) -> tuple[Cutoff, list[Cutoff]]:
         return forms[0].cutoff, [form.cutoff for form in forms]
     months = np.arange(min(form.months[0] for form in told), max(form.months[-1] for form in told) + 1)
     weights = np.full(len(months), -np.inf)
-    for spread, share in zip(_SPREADS, np.gradient(_SPREADS), strict=True):
-        there = np.full(len(months), np.log(share) - (spread / _SPREAD) ** 2 / 2)
+    for spread, step in zip(_SPREADS, np.gradient(_SPREADS), strict=True):
+        there = np.full(len(months), np.log(step) - (spread / _SPREAD) ** 2 / 2)
         for form in told:
             away = form.months[None] - months[:, None]
-            there += logsumexp(form.weights - logsumexp(form.weights) - (away / spread) ** 2 / 2, axis=1) - np.log(
-                spread
-            )
+            at = logsumexp(form.weights - logsumexp(form.weights) - (away / spread) ** 2 / 2, axis=1)
+            there += share * (at - np.log(spread))
         weights = np.logaddexp(weights, there)
     low, middle, high = _quantiles(months, weights)
-    if "found" in verdicts or len(verdicts) > 1:
+    if "found" in verdicts:
         joint = Cutoff(middle, low, high, "found")
+    elif len(verdicts) > 1:  # one form says before the data, another after
+        return Cutoff(None, None, None, "cannot tell"), [form.cutoff for form in forms]
     elif "after the data" in verdicts:
         joint = Cutoff(None, low, None, "after the data")
     else:

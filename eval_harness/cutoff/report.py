@@ -14,7 +14,16 @@ from temporalwiki.base.json_files import write_json
 from temporalwiki.base.terminal import in_line
 from temporalwiki.builders.after_cutoff import CUTOFF
 from temporalwiki.eval_harness.cutoff.changes import MONTHS, TEXT, Change, Topics, evidence, read_changes
-from temporalwiki.eval_harness.cutoff.estimator import FEWEST, ChangeEvidence, Cutoff, Point, curve, find_cutoff
+from temporalwiki.eval_harness.cutoff.estimator import (
+    FEWEST,
+    Belief,
+    ChangeEvidence,
+    Cutoff,
+    Point,
+    curve,
+    find_cutoff,
+    join,
+)
 from temporalwiki.eval_harness.models.model import Model
 
 _CONTROLS = {"unchanged": "did not change", "never": "never happened"}
@@ -86,8 +95,8 @@ def judged(name: str, data: str, changes: Sequence[Change], items: Sequence[Chan
     found = {topic: find_cutoff(of) for topic, of in by_topic.items()}
     kinds = Counter("text" if item.relation == TEXT else "facts" for item in items)
     form = "answers" if all(abs(item.evidence) in (0, 1) for item in items) else "likelihoods"
-    overall = find_cutoff(items)
-    return Report(name, overall, found, curve(items), data, kinds, forms={form: overall})
+    overall, [asked] = join([Belief.of(items)])
+    return Report(name, overall, found, curve(items), data, kinds, forms={form: asked})
 
 
 def write_report(found: Report, folder: Path) -> list[Path]:

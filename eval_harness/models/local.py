@@ -179,11 +179,11 @@ class CachedModel(Model):
         """
         from temporalwiki.base.options import from_mapping
         from temporalwiki.methods.light_tuning import LightTuning
-        from temporalwiki.methods.options import TrainOptions
+        from temporalwiki.methods.options import SEQUENCE_LENGTH, TrainOptions
         from temporalwiki.methods.train import Run, train
 
         rows = [{name: fact[name] for name in ("subject", "relation", "object")} for fact in facts]
-        options = from_mapping(TrainOptions, LightTuning.defaults, "")
+        options = from_mapping(TrainOptions, {"sequence_length": SEQUENCE_LENGTH, **LightTuning.defaults}, "")
         name = checkpoint.absolute(self.reference)
         folder = self.cache_folder / "light-tuned" / fingerprint(name, self.revision, rows, options)
         main = self.state.is_main_process

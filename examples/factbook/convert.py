@@ -224,10 +224,8 @@ class Items:
     """The objects of all dates. A name that is another spelling of one that its statement has lost keeps its item."""
 
     def __init__(self) -> None:
-        self.ids: dict[tuple[str, str], str] = {}  # by kind and key
-        self.held: dict[
-            tuple[str, str], dict[str | None, str]
-        ] = {}  # country and relation: items and labels at the last date
+        self.ids: dict[tuple[str, ...], str] = {}  # by kind and key, and aliases by country, kind and key
+        self.held: dict[tuple[str, str], dict[str | None, str]] = {}  # by country and relation: items, labels
 
     def of(self, country: str, names: Collection[Name]) -> Iterator[tuple[Name, str]]:
         """Yield the names with the ids of their items."""
@@ -235,9 +233,10 @@ class Items:
         known = {self.ids[one] for one in keys.values() if one in self.ids}
         for name, one in keys.items():
             lost = self.held.get((country, name.relation), {}).items()
-            alias = one[0], key(name.alias, one[0]) if name.alias else ""
+            alias = country, one[0], key(name.alias, one[0]) if name.alias else ""  # "DP" is another party elsewhere
             same = [id for id, label in lost if id not in known and is_respelled(name.label, [label])]
-            id = self.ids.get(one) or self.ids.get(alias) or (same[0] if same else f"Q{stable_number(' '.join(one))}")
+            ids = [self.ids.get(name) for name in (one, (country, *one), alias)]
+            id = next(filter(None, [*ids, *same]), f"Q{stable_number(' '.join(one))}")
             known.add(id)
             self.ids |= dict.fromkeys((one, alias) if name.alias and alias not in self.ids else (one,), id)
             yield name, id

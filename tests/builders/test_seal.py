@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders import seal as seals
 from temporalwiki.builders.build import BuildOptions, build, find_sources
-from temporalwiki.builders.inspection import describe, describe_problems
+from temporalwiki.builders.inspection import describe_problems
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world.story import World, write_world
+from temporalwiki.commands import main
 from temporalwiki.model_cards.folder_card import folder_card
 
 from a_folder import rewrite
@@ -44,6 +47,11 @@ def sealed(dumps: Path, tmp_path: Path) -> Path:
     return folder
 
 
+def said(folder: Path) -> str:
+    [(line, _)] = seals.proofs(folder)
+    return line
+
+
 def with_option(path: Path, **changed: Any) -> None:
     rewrite(path, options=json.loads(path.read_text("utf-8"))["options"] | changed)
 
@@ -52,13 +60,19 @@ def reasons(folder: Path) -> list[str]:
     return [reason for _, found in seals.proofs(folder) for reason in found]
 
 
-def test_a_seal_has_the_options_of_the_newest_month_and_is_proved(sealed: Path, dumps: Path) -> None:
+def test_a_seal_has_the_options_of_the_newest_month_and_is_proved(
+    sealed: Path, dumps: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     written = json.loads((sealed / "seals" / f"{MONTH}.json").read_text())
     assert (written["month"], written["options"]["seed"], written["options"]["caps"]) == (MONTH, 3, [0.2, 0.5, 0.5])
-    assert "not built yet" in describe(sealed)
+    assert said(sealed) == f"seal of {MONTH} ({written['sha256'][:12]}): not built yet"
     month(dumps, sealed, *DATES[1:])
-    assert describe_problems(sealed) == []
-    assert f"seal of {MONTH} ({written['sha256'][:12]}): its probes are what the seal said" in describe(sealed)
+    assert describe_problems(sealed) == reasons(sealed) == []
+    assert said(sealed).endswith(": its probes are what the seal said")
+    assert main(["inspect", str(sealed)]) == 0
+    assert said(sealed) in capsys.readouterr().out
+    shutil.rmtree(sealed / "data")
+    assert said(sealed).endswith(": its files are gone")
 
 
 def test_a_first_month_is_sealed_with_the_defaults(dumps: Path, tmp_path: Path) -> None:
@@ -66,7 +80,7 @@ def test_a_first_month_is_sealed_with_the_defaults(dumps: Path, tmp_path: Path) 
     seals.seal(folder, "2021-11", seed=7)
     defaults = BuildOptions()
     month(dumps, folder, *DATES[:2], seed=7, caps=defaults.caps, unchanged_fraction=defaults.unchanged_fraction)
-    assert describe_problems(folder) == []
+    assert reasons(folder) == []
 
 
 def another_code(patch: pytest.MonkeyPatch) -> None:
@@ -113,6 +127,13 @@ def test_a_changed_seal_is_noticed(sealed: Path) -> None:
     assert "changed after it was written" in reasons(sealed)[0]
     with pytest.raises(InputError, match="changed after it was written"):
         seals.seal(sealed, MONTH)
+
+
+def test_a_seal_without_the_options_of_a_build(sealed: Path) -> None:
+    path = sealed / "seals" / f"{MONTH}.json"
+    bare = msgspec.structs.replace(msgspec.json.decode(path.read_bytes(), type=seals.Seal), options={})
+    path.write_bytes(msgspec.json.encode(msgspec.structs.replace(bare, sha256=bare.hash())))
+    assert "its options are not those of a build" in reasons(sealed)[0]
 
 
 def test_a_seal_is_written_once_and_before_its_month(sealed: Path, dumps: Path) -> None:

@@ -90,7 +90,7 @@ def _show(results: list[Result]) -> None:
     header = space_card("Board", results).split("---\n")[1]
     assert yaml.safe_load(header)["title"] == "Board"
     hub = {str(result.data["data"]["dataset"]): HubDataset("ORG/d", None, {}) for result in results}
-    text = eval_results(results, hub, "2022-01-01")
+    text = eval_results(results, hub)
     for entry in yaml.safe_load(text) if text else ():
         assert math.isfinite(entry["value"])
 

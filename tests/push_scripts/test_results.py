@@ -25,11 +25,12 @@ def results(hub: LoopbackHub, tmp_path: Path) -> Path:
     """Results of somebody's model and of another one, on a dataset that is on the Hub."""
     add_month(tmp_path / "month", "20211101", "20211201", [article(1)], [probe(1)])
     list(publish_dataset(tmp_path / "month", DATA))
-    hub.commit("model", MODEL, {"config.json": b"{}"})
+    commit = hub.commit("model", MODEL, {"config.json": b"{}"})
     items = [dict(item) for item in a_result.facts(*range(1, 11))]
-    for name in (f"{MODEL}@{'c' * 40}", "other/model"):
+    # somebody's model, a model in memory that came from it, and another one
+    for name, revision in ((f"{MODEL}@{commit}", commit), (MODEL, "memory"), ("other/model", "r")):
         made = a_result.write_probes(
-            tmp_path / "results", "probes-1112", {"unchanged": items, "changed": items}, name=name, revision="r"
+            tmp_path / "results", "probes-1112", {"unchanged": items, "changed": items}, name=name, revision=revision
         )
         content = json.loads(made.path.read_text())
         content["data"]["dataset"] = f"{DATA}@2021.12"
@@ -62,20 +63,34 @@ def test_the_same_scores_are_offered_once(hub: LoopbackHub, results: Path) -> No
     assert line.startswith(f"{MODEL}: offered already, in ")
     repo = hub.repo("model", MODEL)
     assert [name for name in repo.branches if name.startswith("refs/pr/")] == ["refs/pr/1"]
-    repo.move("main", repo.branches["refs/pr/1"])  # merged
+    for path in results.rglob("*.json"):  # corrected scores are another offer
+        content = json.loads(path.read_text())
+        content["scores"]["changed/exact_match"]["value"] = 31.0
+        path.write_text(json.dumps(content))
+    assert "/discussions/2" in next(publish_results(results, MODEL))
+
+
+def test_merged_scores_are_not_offered_again(hub: LoopbackHub, results: Path) -> None:
+    [line] = publish_results(results, MODEL, dry_run=True)
+    head = hub.commit("model", MODEL, {PATH: line.partition(":\n")[2].encode()})
+    for path in results.rglob("*.json"):  # scored at the new commit, with the same scores
+        content = json.loads(path.read_text())
+        if content["model"]["revision"] not in ("memory", "r"):
+            content["model"] |= {"name": f"{MODEL}@{head}", "revision": head}
+            path.write_text(json.dumps(content))
     assert list(publish_results(results, MODEL)) == [f"{MODEL}: it has these 2 scores"]
 
 
 def test_a_dry_run_sends_nothing(hub: LoopbackHub, results: Path) -> None:
     [line] = publish_results(results, MODEL, dry_run=True)
-    assert "would open a pull request, 'Add 2 scores on facts that changed (probes-1112)'" in line
+    assert "would open a pull request, 'Scores on facts that changed (probes-1112, " in line
     assert "value: 30.0" in line
     assert list(hub.repo("model", MODEL).branches) == ["main"]
 
 
 def test_what_cannot_be_offered(hub: LoopbackHub, results: Path, tmp_path: Path) -> None:
     hub.commit("model", "somebody/else", {"config.json": b"{}"})
-    with pytest.raises(InputError, match=r"no results of somebody/else; it has other/model, somebody/model@c"):
+    with pytest.raises(InputError, match=r"no results of somebody/else at its .* it has other/model at r, "):
         list(publish_results(results, "somebody/else"))
     with pytest.raises(InputError, match="a/b"):
         list(publish_results(results, "a/b"))

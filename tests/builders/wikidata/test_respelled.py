@@ -42,6 +42,8 @@ OTHERS = {
     "a word in common": ("United Sarawa Party", "United Sabah Party"),
     "nothing": ("Oslun", "Marn"),
     "no word at all": ("?", "!"),
+    "letters": ("S", "H"),
+    "vowel signs are letters": ("राम", "रमा"),
 }
 
 

@@ -63,6 +63,21 @@ def test_the_more_the_forms_differ_the_wider_is_the_joint_interval() -> None:
     assert widths == sorted(set(widths))
 
 
+def test_the_same_answers_under_other_names_of_forms_tell_no_more() -> None:
+    def width(forms: int) -> int:
+        copies = [one._replace(form=f"form {i}") for i in range(forms) for one in graded(8, each=8)]
+        joint = judged_answers("m", copies, "file").overall
+        return joint.high - joint.low  # type: ignore[operator]
+
+    assert width(4) >= width(2) - 1
+
+
+def test_forms_that_say_the_opposite_tell_nothing() -> None:
+    found = judged_answers("m", graded(-1, "open") + graded(18, "choice"), "file")
+    assert [form.verdict for form in found.forms.values()] == ["after the data", "before the data"]
+    assert found.overall.verdict == "cannot tell"
+
+
 def test_a_topic_with_a_cutoff_of_its_own_is_named() -> None:
     found = judged_answers("m", graded(3, topic="deaths") + graded(12, topic="sports"), "file")
     assert (found.topics["deaths"].cutoff, found.topics["sports"].cutoff) == (MAY - 1, MAY + 8)
@@ -78,6 +93,7 @@ def test_a_model_that_knows_nothing_or_everything(known: int, verdict: str) -> N
 def test_a_model_that_calls_everything_changed_knows_nothing_for_sure() -> None:
     found = judged_answers("m", graded(18) + controls("unchanged", "wrong") + controls("never", "right"), "file")
     assert (found.overall.verdict, found.controls) == ("cannot tell", {"unchanged": 0, "never": 100})
+    assert {one.verdict for one in (*found.forms.values(), *found.topics.values())} == {"cannot tell"}
     found = judged_answers("m", graded(18) + controls("unchanged", "right"), "file")
     assert found.overall.verdict == "after the data"
 
