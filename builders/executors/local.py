@@ -88,8 +88,10 @@ class Executor(StageExecutor):
             try:
                 with _without_main():
                     futures: dict[Future[Any], int] = {pool.submit(_run, rank): rank for rank in ranks}
-            except (EOFError, ConnectionError):  # the process that starts workers was killed
-                raise BrokenProcessPool from None
+            except (EOFError, OSError) as error:  # a worker, or the process that starts workers, was killed
+                if isinstance(error, EOFError | ConnectionError) or str(error) == "handle is closed":
+                    raise BrokenProcessPool from None
+                raise
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             pending = set(futures)

@@ -176,6 +176,24 @@ def test_a_killed_worker_is_an_error_and_the_rerun_goes_on(tmp_path: Path) -> No
     "build: the process that starts workers is killed",
     "one line names the stage; a rerun completes it",
 )
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError("handle is closed"), "a worker process was killed"),  # while tasks were sent to it
+        (OSError(11, "Resource temporarily unavailable"), "Resource temporarily unavailable"),
+    ],
+)
+def test_a_worker_may_be_killed_while_tasks_are_sent(
+    error: OSError, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def submit(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(local.ProcessPoolExecutor, "submit", submit)
+    with pytest.raises((InputError, OSError), match=said):
+        run_stage("square", write_square, [1, 2, 3], tmp_path / "out", Machine(2))
+
+
 def test_the_process_that_starts_workers_may_be_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begin = forkserver.connect_to_new_process
 
