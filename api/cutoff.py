@@ -94,11 +94,9 @@ def cutoff(
         raise UsageError(f"--from {from_} is after --to {to}")
     if topics not in TOPICS:
         raise UsageError(f"no topics {topics!r}; there are {', '.join(TOPICS)}")
-    if (
-        (model is None or data is None)
-        if answers is None
-        else (model, data, tuple(panel), topics) != (None, None, (), "none")
-    ):
+    asks = model is not None and data is not None and answers is None
+    reads = model is None and data is None and answers is not None
+    if not asks and not (reads and not panel and topics == "none"):
         raise UsageError("name a MODEL and its --data; or only --answers, which holds models and topics")
     if answers is None and not isinstance(data, str | os.PathLike):
         raise UsageError(

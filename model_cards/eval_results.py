@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
-from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
-from huggingface_hub._eval_results import parse_eval_result_entries
+from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml, parse_eval_result_entries
 from huggingface_hub.constants import ENDPOINT
 
 from temporalwiki.eval_harness.leaderboard.rows import Row

@@ -30,11 +30,11 @@ def publish_results(path: Path, to: str, *, tag: str | None = None, dry_run: boo
     api = HfApi()
     head = ask(to, lambda: api.model_info(to))
     # a model in memory or in a folder can have the name of one on the Hub, but not its commit
-    models = {(result.manifest.model.name, result.manifest.model.revision): result for result in read}
     own = [result for result in read if split_revision(result.manifest.model.name)[0] == to]
     own = [result for result in own if result.manifest.model.revision == head.sha]
     if not own:
-        there = ", ".join(f"{name} at {revision[:12]}" for name, revision in sorted(models)[:5]) or "no results"
+        found = sorted({f"{one.manifest.model.name} at {one.manifest.model.revision[:12]}" for one in read})
+        there = ", ".join(found[:5]) or "no results"
         raise InputError(f"{path}: no results of {to} at its newest commit, {str(head.sha)[:12]}; it has {there}")
     before = b""
     if any(file.rfilename == PATH for file in head.siblings or ()):

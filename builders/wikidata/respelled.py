@@ -12,7 +12,7 @@ from collections.abc import Iterable
 import regex
 from rapidfuzz.fuzz import ratio
 
-ALIKE = 75  # percent of the letters that two words of longer names share, in order
+_ALIKE = 75  # percent of the letters that two words of longer names share, in order
 _SMALL = re.compile("al?|and|bin|d|d[aeio]|de[lnr]|d[ou]s|du|el?|et|for|in|l[ae]s?|los|o[fr]|the|van|von|y")
 _NO_LETTERS = regex.compile(r"(?<=[\p{Latin}\p{Greek}\p{Cyrillic}])\p{M}+|['’‘ʻʼ`.]")  # marks are vowels elsewhere
 _NUMERAL = re.compile(r"[ivx]{2,}|.*\d.*")
@@ -42,7 +42,7 @@ def _respelled(name: str, other: str) -> bool:
     for word in left:
         partner = max(rest, key=lambda one: _likeness(word, one))
         likeness = _likeness(word, partner)
-        if likeness < ALIKE:
+        if likeness < _ALIKE:
             return False
         same += likeness == 100 and len(word) > 2
         alike += likeness < 100

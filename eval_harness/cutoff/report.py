@@ -26,7 +26,7 @@ from temporalwiki.eval_harness.cutoff.estimator import (
 )
 from temporalwiki.eval_harness.models.model import Model
 
-_CONTROLS = {"unchanged": "did not change", "never": "never happened"}
+_CONTROLS = {"unchanged": "what did not change", "never": "what never happened"}
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Report:
         for name, cutoff in ({**self.forms, **self.topics} if len(self.forms) > 1 else self.topics).items():
             yield f"  {in_line(name)}: {said(cutoff, self.curve)}"
         for name, right in self.controls.items():
-            yield f"  of what {_CONTROLS[name]}, it gets {right:.0f} % right"
+            yield f"  asked for {_CONTROLS[name]}, it is right in {right:.0f} % of its answers"
 
 
 def report(

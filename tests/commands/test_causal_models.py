@@ -21,6 +21,8 @@ from transformers import (
     LlamaForCausalLM,
     MambaConfig,
     MambaForCausalLM,
+    MixtralConfig,
+    MixtralForCausalLM,
     RobertaConfig,
     RobertaForCausalLM,
     XLNetConfig,
@@ -40,6 +42,7 @@ SIZES: dict[str, Any] = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidd
 CAUSAL: dict[str, Callable[[], Any]] = {
     "gpt2": lambda: GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=2)),
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**SIZES)),
+    "mixtral": lambda: MixtralForCausalLM(MixtralConfig(**SIZES, num_key_value_heads=2, num_local_experts=4)),
     "mamba": lambda: MambaForCausalLM(MambaConfig(hidden_size=32, num_hidden_layers=2)),
     "bert as a decoder": lambda: BertLMHeadModel(BertConfig(**SIZES, is_decoder=True)),
 }
@@ -51,18 +54,20 @@ OTHERS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", CAUSAL)
-def test_a_causal_model(kind: str) -> None:
-    model = CAUSAL[kind]().train()
+def test_a_causal_model(kind: str, dtype: torch.dtype) -> None:
+    model = CAUSAL[kind]().to(dtype).train()
     check_causal(model, "m")
     assert model.training
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", OTHERS)
-def test_a_model_that_sees_later_tokens(kind: str) -> None:
+def test_a_model_that_sees_later_tokens(kind: str, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     with pytest.raises(InputError, match=r"^m: its tokens see later ones, so it is not a causal language model"):
-        check_causal(OTHERS[kind](), "m")
+        check_causal(OTHERS[kind]().to(dtype), "m")
 
 
 @pytest.fixture(scope="module")

@@ -26,4 +26,3 @@ def test_every_column_has_its_row() -> None:
     assert {name for row in rows("Texts") for name in row} == set(SCHEMAS["diffset"].names)
     assert {name for row in rows("Facts") for name in row} == set(SCHEMAS["facts"].names)
     assert set(SCHEMAS["wikipedia"].names) < set(SCHEMAS["diffset"].names)
-    assert SCHEMAS["probes"].names == SCHEMAS["lighttuning"].names

@@ -94,6 +94,13 @@ def test_what_cannot_be_offered(hub: LoopbackHub, results: Path, tmp_path: Path)
         list(publish_results(results, "somebody/else"))
     with pytest.raises(InputError, match="a/b"):
         list(publish_results(results, "a/b"))
+    for path in results.rglob("*.json"):  # only the model in memory is left
+        if json.loads(path.read_text())["model"]["revision"] not in ("memory", "r"):
+            path.rename(tmp_path / path.name)
+            scored = path
+    with pytest.raises(InputError, match=f"no results of {MODEL} at .* has other/model at r, {MODEL} at memory"):
+        list(publish_results(results, MODEL))
+    (tmp_path / scored.name).rename(scored)
     with pytest.raises(UsageError, match="a pull request has no tag"):
         list(publish_results(results, MODEL, tag="1"))
     for path in results.rglob("*.json"):

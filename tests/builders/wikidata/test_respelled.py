@@ -26,6 +26,7 @@ OTHERS = {
     "another person of the family": ("Serdar Berdin", "Gurban Berdin"),
     "another person with like names": ("Li Qiang", "Li Keqiang"),
     "no word is the same": ("Asif Ali Zardar", "Arif Alvi"),
+    "most words only alike": ("Karlo Mendez Ruiz", "Karla Mendes Ruiz"),
     "countries": ("Austria", "Australia"),
     "countries with one more letter": ("Niger", "Nigeria"),
     "countries with one other letter": ("Iran", "Iraq"),
