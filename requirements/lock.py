@@ -20,7 +20,7 @@ from packaging.utils import canonicalize_name
 HERE = Path(__file__).parent
 # file -> the extras of temporalwiki whose packages it lists
 SETS = {"base": (), "eval": ("eval",), "test": ("adapters", "news", "test")}
-APART = {"build": "setuptools", "torch": "torch"}  # file -> its only package; see docs/dependencies.md
+APART = {"build": "setuptools", "torch": "torch"}  # file -> its only package; see docs/maintaining/dependencies.md
 HEAD = "# Made by requirements/lock.py: files for Linux on x86-64 and CPython 3.11.\n"
 
 

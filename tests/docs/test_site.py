@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,7 @@ PACKAGES = ("api", "base", "builders", "commands", "eval_harness", "methods", "m
 FILES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if not path.is_symlink()]
 OURS = {"InputError", "UsageError", "UnreadablePage", "NotAnEntity", "ValueError", "RuntimeError"}
 SAYS = ("raise", "refuse", "error")  # words with which a docstring mentions an error
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 Documented = ast.FunctionDef | ast.ClassDef
 
 
@@ -58,21 +60,49 @@ def test_what_is_public_has_a_docstring_that_mentions_its_errors(path: Path) -> 
         assert not errors or any(word in docstring.lower() for word in SAYS), f"{name}: raises {errors}"
 
 
-def test_the_site_is_built_without_a_broken_link_and_has_all_modules(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Broken links, links to missing headings and pages outside the menu are errors: see `strict` in mkdocs.yml."""
     for package in ("mkdocs", "mkdocs_api_autonav", "material", "mkdocstrings_handlers.python"):
         pytest.importorskip(package, reason="the extra docs, which builds the site, is not installed")
-    words = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(tmp_path)]
-    done = subprocess.run(
-        words, cwd=ROOT, env=os.environ | {"NO_MKDOCS_2_WARNING": "1"}, capture_output=True, text=True
-    )
+    folder = tmp_path_factory.mktemp("site")
+    words = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(folder)]
+    env = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr[-3000:]
-    page = (tmp_path / "api" / "temporalwiki" / "builders" / "snapshot" / "index.html").read_text("utf-8")
+    return folder
+
+
+def test_the_site_has_all_modules_and_loads_nothing_from_elsewhere(site: Path) -> None:
+    page = (site / "api" / "temporalwiki" / "builders" / "snapshot.html").read_text("utf-8")
     assert "Return <code>text</code> if it is a date written YYYYMMDD" in page
-    pages = {path.parent.relative_to(tmp_path / "api" / "temporalwiki") for path in (tmp_path / "api").rglob("*.html")}
+    pages = {
+        path.relative_to(site / "api" / "temporalwiki").with_suffix("") for path in (site / "api").rglob("*.html")
+    }
     names = {path.relative_to(ROOT).with_suffix("") for path in FILES if not path.name.startswith("_")}
     assert {name.as_posix() for name in names - pages if "metrics" not in name.parts} == {
         "push_scripts/schedule/hub_job"
     }
     loaded = re.compile(r"<(?:script|img|link)[^>]*(?:src|href)=[\"']?https?://")
-    assert not [path for path in tmp_path.rglob("*.html") if loaded.search(path.read_text("utf-8"))]
+    assert not [path for path in site.rglob("*.html") if loaded.search(path.read_text("utf-8"))]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium to open the site with; on Debian: apt-get install chromium")
+@pytest.mark.parametrize("page", ["index.html", "maintaining/fuzzing.html"])
+def test_a_site_that_is_opened_from_disk_can_be_searched(site: Path, page: str) -> None:
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="the browser tests need playwright: pip install -e '.[test]'"
+    )
+    with api.sync_playwright() as playwright:
+        shown = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"]).new_page()
+        asked: list[str] = []
+        shown.on("request", lambda request: asked.append(request.url))
+        shown.goto((site / page).as_uri())
+        shown.click("[name=query]")
+        shown.keyboard.type("lighttuning")
+        shown.locator(".md-search-result__link").first.wait_for()
+        links = [link.get_attribute("href") for link in shown.locator(".md-search-result__link").all()]
+        assert (site / "data.html").as_uri() in links
+        shown.goto(links[0])
+        assert "lighttuning" in shown.inner_text("article").lower()
+        assert all(url.startswith(("file:", "data:", "about:")) for url in asked)

@@ -39,7 +39,7 @@ def main() -> None:
         parser.error(f"no target {', '.join(sorted(unknown))}; there are {', '.join(TARGETS)}")
     targets = options.targets or TARGETS
     if not options.minimise and importlib.util.find_spec("atheris") is None:
-        parser.error("atheris is not installed; docs/fuzzing.md says how")
+        parser.error("atheris is not installed; docs/maintaining/fuzzing.md says how")
     if options.in_this_process:
         _fuzz(targets[0], options.in_this_process)
     elif options.minimise:

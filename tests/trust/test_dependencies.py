@@ -1,4 +1,4 @@
-"""docs/dependencies.md, setup.cfg and the imports of all files say the same."""
+"""docs/maintaining/dependencies.md, setup.cfg and the imports of all files say the same."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def declared() -> dict[str, set[str]]:
 
 
 def tables() -> list[list[list[str]]]:
-    """The tables of docs/dependencies.md, without their heads."""
-    text = (ROOT / "docs" / "dependencies.md").read_text("utf-8")
+    """The tables of docs/maintaining/dependencies.md, without their heads."""
+    text = (ROOT / "docs" / "maintaining" / "dependencies.md").read_text("utf-8")
     found = re.findall(r"\|[-|]+\|\n((?:\|.*\|\n)+)", text)
     return [[[cell.strip(" `") for cell in line[1:-1].split(" | ")] for line in one.splitlines()] for one in found]
 
