@@ -31,9 +31,9 @@ from temporalwiki.methods.trainer import (
     ContinualTrainer,
     OrderedExamples,
     example_order,
-    last_complete,
     no_space_left,
     training_arguments,
+    undamaged,
 )
 
 VERSION = 1  # raise it if examples are tokenised differently: older weights are then not used
@@ -90,7 +90,7 @@ def _train(model: Model, examples: Sequence[tuple[str, str]], options: TrainOpti
     if trainer.is_fsdp_enabled:
         raise UsageError(f"{what}: an evaluation does not shard models; start it with DDP")
     trainer.set_up(options, method)
-    last = last_complete(checkpoints)
+    last = undamaged(checkpoints, what, model.state)
     trainer.train(resume_from_checkpoint=None if last is None else str(last))
     if model.state.is_main_process:
         with no_space_left(folder), whole_folder(folder / "model") as part:

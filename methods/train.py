@@ -36,7 +36,7 @@ from temporalwiki.methods.method import Method, Phase
 from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
 from temporalwiki.methods.processes import processes, sharded
 from temporalwiki.methods.quantization import check_installed, quantized
-from temporalwiki.methods.trainer import last_complete, make_trainer, no_space_left
+from temporalwiki.methods.trainer import last_complete, make_trainer, no_space_left, undamaged
 from temporalwiki.methods.training_data import (
     check_content,
     configs_to_read,
@@ -261,7 +261,7 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
             f"note: {run.name} starts without an effect and learns slowly: {trainer.args.max_steps} steps are few, "
             f"{method.least_steps} or more are better",
         )
-    last = last_complete(phase.folder)
+    last = undamaged(phase.folder, "train", state)
     if last is not None:
         _say(state, f"{run.output}: continuing from step {last.name.split('-')[1]} of {trainer.args.max_steps}")
     trainer.train(resume_from_checkpoint=None if last is None else str(last))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import msgspec
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -42,8 +43,10 @@ from transformers import (
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import sync_tree
-from temporalwiki.base.json_files import write_json
+from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.progress import Progress
+from temporalwiki.base.terminal import say
+from temporalwiki.builders.manifests import DataFile
 from temporalwiki.methods.architecture import is_encoder_decoder
 from temporalwiki.methods.attention import is_flash, one_row
 from temporalwiki.methods.master_weights import MasterWeights
@@ -57,6 +60,12 @@ EMPTY = -1  # an example that is all padding: it fills up the last global batch
 _COMPLETE = "complete.json"  # written last: a checkpoint without this file does not count
 _TRAINED = "trained.safetensors"
 _COOLDOWN = 0.1  # the last part of a phase, where wsd and rsqrt fall to zero
+
+
+class _Marker(msgspec.Struct):
+    """The content of ``complete.json``."""
+
+    files: list[DataFile]
 
 
 def example_order(method: Method, options: TrainOptions, new: int, past: int) -> np.ndarray:
@@ -267,8 +276,7 @@ class ContinualMixin:
             super()._save_checkpoint(model, trial)  # type: ignore[misc]
         self.accelerator.wait_for_everyone()
         if self.args.should_save:
-            sync_tree(folder / f"checkpoint-{self.state.global_step}")
-            write_json(folder / f"checkpoint-{self.state.global_step}" / _COMPLETE, {"step": self.state.global_step})
+            mark_complete(folder / f"checkpoint-{self.state.global_step}")
             for other in checkpoints(folder):
                 if other.name != f"checkpoint-{self.state.global_step}":
                     shutil.rmtree(other, ignore_errors=True)
@@ -283,6 +291,37 @@ def last_complete(folder: Path) -> Path | None:
     """Return the newest complete checkpoint, or None."""
     complete = [path for path in checkpoints(folder) if (path / _COMPLETE).is_file()]
     return max(complete, key=lambda path: int(path.name.split("-")[1]), default=None)
+
+
+def undamaged(folder: Path, what: str, state: PartialState) -> Path | None:
+    """Return the newest complete checkpoint whose files are as they were written, or None.
+
+    The main process removes damaged ones, and says so in a line that begins with ``what``.
+    """
+    while state.is_main_process and (newest := last_complete(folder)) is not None and (problem := damage(newest)):
+        say(f"{what}: {problem}; this checkpoint is left out")
+        shutil.rmtree(newest)
+    state.wait_for_everyone()
+    return last_complete(folder)
+
+
+def mark_complete(folder: Path) -> None:
+    """Write the marker of a folder whose files are complete. It lists their sizes and hashes."""
+    sync_tree(folder)
+    # other processes may write the marker, or files with hidden names, at the same time
+    written = [path for path in sorted(folder.rglob("[!.]*")) if path.is_file() and path != folder / _COMPLETE]
+    files = [DataFile.of(path, folder) for path in written]
+    write_json(folder / _COMPLETE, {"files": msgspec.to_builtins(files)})
+
+
+def damage(folder: Path) -> str | None:
+    """Return what is wrong with a folder that ``mark_complete`` marked, or None."""
+    try:
+        files = read_json(folder / _COMPLETE, _Marker, "a list of files").files
+    except InputError as error:
+        return str(error)
+    found = ((file.path, file.problem(folder)) for file in files)
+    return next((f"{folder / path}: {problem}" for path, problem in found if problem), None)
 
 
 @contextlib.contextmanager

@@ -281,6 +281,67 @@ def test_a_checkpoint_that_was_being_written_does_not_count(
     same(tmp_path / "parts", whole_gpt2)
 
 
+def flip(path: Path) -> None:
+    """Change one bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+# what happens to the newest checkpoint after it was complete -> what the line names
+DAMAGED_LATER: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a bit of the weights flips": (lambda folder: flip(folder / "trained.safetensors"), "trained.safetensors: not"),
+    "the optimizer's file is cut": (lambda folder: cut(folder / "optimizer.pt"), "optimizer.pt: not the file"),
+    "the random state is lost": (lambda folder: (folder / "rng_state.pth").unlink(), "rng_state.pth: missing"),
+    "a bit of the log flips": (lambda folder: flip(folder / "trainer_state.json"), "trainer_state.json: not the file"),
+    "the marker is cut": (lambda folder: cut(folder / "complete.json"), "complete.json: not a list of files"),
+}
+
+
+@pytest.mark.fault(
+    "intermediate file missing or damaged",
+    "train: a complete checkpoint of an unfinished run loses or changes a bit or a file",
+    "one line names the file; the run goes on from an earlier checkpoint or from its start: the same bytes",
+)
+@pytest.mark.parametrize("earlier", [True, False])
+@pytest.mark.parametrize("damage", DAMAGED_LATER)
+def test_a_damaged_checkpoint_is_left_out(
+    damage: str,
+    earlier: bool,
+    whole_gpt2: Path,
+    words: Callable[..., list[str]],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    harm, named = DAMAGED_LATER[damage]
+    command = words("diff", "gpt2", tmp_path / "parts", *STEPS)
+    kept = tmp_path / "parts" / "checkpoints"
+    with killed_after(3):
+        main(command)
+    shutil.copytree(kept / "checkpoint-2", tmp_path / "checkpoint-2")
+    with killed_after(3):
+        main(command)
+    if earlier:  # as if the process had been killed before it removed this one
+        shutil.copytree(tmp_path / "checkpoint-2", kept / "checkpoint-2")
+    harm(kept / "checkpoint-4")
+    capsys.readouterr()
+    assert main(command) == 0
+    said = [line for line in capsys.readouterr().err.splitlines() if "this checkpoint is left out" in line]
+    assert len(said) == 1
+    assert f"checkpoint-4/{named}" in said[0]
+    same(tmp_path / "parts", whole_gpt2)
+
+
+def test_damaged_fisher_information_is_estimated_again(words: Callable[..., list[str]], tmp_path: Path) -> None:
+    command = words("ewc", "llama", tmp_path / "parts", *STEPS)
+    with killed_after(3):
+        main(command)
+    flip(tmp_path / "parts" / "checkpoints" / "fisher" / "fisher.safetensors")
+    assert main(command) == 0
+    assert main(words("ewc", "llama", tmp_path / "whole", *STEPS)) == 0
+    same(tmp_path / "parts", tmp_path / "whole")
+
+
 def test_what_trains_nothing_goes_on_wherever_it_was_killed(words: Callable[..., list[str]], tmp_path: Path) -> None:
     command = words("initial", "gpt2", tmp_path / "parts")
     assert main(words("initial", "gpt2", tmp_path / "whole")) == 0
