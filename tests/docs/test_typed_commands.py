@@ -208,7 +208,7 @@ def three_annotators(shell: Shell) -> None:
 BEFORE: Mapping[tuple[str, str], Callable[[Shell], None]] = {
     ("README.md", "temporalwiki build"): all_months,
     ("docs/training.md", "from peft import PeftModel"): train_k_adapter,
-    ("docs/how_to/move_to_a_cluster.md", "temporalwiki experiment"): with_a_cell_for_slurm,
+    ("docs/experiments.md", "--engine slurm"): with_a_cell_for_slurm,
     ("docs/ckl.md", "--least-annotators 3"): three_annotators,
 }
 
