@@ -60,16 +60,16 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
-def read_small(path: Path) -> bytes:
+def read_small(path: Path, most: int = LARGEST_TEXT) -> bytes:
     """Return the content of a small file, which need not be trusted.
 
-    Raises OSError for a file that is not regular, such as a pipe, and for one larger than ``LARGEST_TEXT``.
+    Raises OSError for a file that is not regular, such as a pipe, and for one larger than ``most`` bytes.
     """
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
-    if status.st_size > LARGEST_TEXT:
-        raise OSError(errno.EOVERFLOW, f"larger than {LARGEST_TEXT >> 20} MB", str(path))
+    if status.st_size > most:
+        raise OSError(errno.EOVERFLOW, f"larger than {most >> 20} MB", str(path))
     return path.read_bytes()
 
 

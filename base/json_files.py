@@ -12,21 +12,21 @@ import msgspec
 import yaml
 
 from temporalwiki.base.errors import InputError, in_one_line
-from temporalwiki.base.files import read_small, whole_file
+from temporalwiki.base.files import LARGEST_TEXT, read_small, whole_file
 
 FINGERPRINT = "[0-9a-f]{16}"  # a pattern that every fingerprint fits
 
 T = TypeVar("T")
 
 
-def read_json(path: Path, kind: type[T], what: str = "JSON that temporalwiki can use") -> T:
-    """Return the content of a JSON file as an object of type ``kind``.
+def read_json(path: Path, kind: type[T], what: str = "JSON that temporalwiki can use", most: int = LARGEST_TEXT) -> T:
+    """Return the content of a JSON file of at most ``most`` bytes as an object of type ``kind``.
 
     Raises InputError if the file cannot be read, is not JSON, or does not fit. The message names the file, ``what`` it
     should have been, and what is wrong.
     """
     try:
-        return msgspec.json.decode(read_small(path), type=kind)
+        return msgspec.json.decode(read_small(path, most), type=kind)
     except (OSError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{path}: not {what} ({in_one_line(reason)})") from None

@@ -7,7 +7,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 
@@ -25,10 +25,18 @@ from temporalwiki.methods import needs
 
 UNKNOWN = "unknown"  # the precision in results, if a log does not tell it
 _MOST_BYTES = 2 << 30  # the largest log, unpacked
+_ROUNDING = 1e-3  # nats that a log-likelihood may be above zero
+_NOISE = 0.25  # nats by which a text may seem likelier than its beginning: models compute in half precision
+_GREEDY = {"until": [], "max_gen_toks": 20, "do_sample": False, "temperature": 0}  # settings of our task of lm_eval
+_TEMPLATE = "{{ bos_token }}{{ messages[0].content }}"  # the bare prompt; see docs/adapters.md
+_BARE = "run the task with its own solver, once, and without messages of your own"
 _PRECISIONS = {str(dtype): name for dtype, name in PRECISIONS.items()}
 _ANSWERS, _PROBES, _OBJECTS = "twiki_answers", "twiki_probes", "twiki_objects"  # the tasks of lm_eval
 
 Item = dict[str, Any]
+
+
+_Tokens = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class _Doc(msgspec.Struct):
@@ -37,15 +45,19 @@ class _Doc(msgspec.Struct):
     subject: str
     relation: str
     object: str
-    tokens: int | None = None
-    object_tokens: int | None = None
+    tokens: _Tokens | None = None
+    object_tokens: _Tokens | None = None
 
 
 class _Sample(msgspec.Struct):
-    """A line of lm_eval's samples. A response is a continuation, or a log-likelihood in nats and another field."""
+    """A line of lm_eval's samples. A response is a continuation, or a log-likelihood in nats and another field.
+
+    The arguments are what the model was asked: a context, and its continuation or the settings of a generation.
+    """
 
     doc: _Doc
     resps: list[tuple[str | tuple[float, Any]]]
+    arguments: dict[str, dict[str, Any]]
 
 
 class _Config(msgspec.Struct, frozen=True):
@@ -57,6 +69,59 @@ class _Run(msgspec.Struct):
 
     model_name: str = ""
     config: _Config = _Config()
+
+
+class _Message(msgspec.Struct):
+    role: str
+    content: Any = None
+
+
+class _Output(msgspec.Struct):
+    completion: str = ""
+    choices: list[Any] = []
+
+
+class _InspectSample(msgspec.Struct):
+    """A sample of inspect-ai."""
+
+    input: Any
+    messages: list[_Message]
+    output: _Output
+    metadata: dict[str, Any] | None = None
+    epoch: int = 1
+    error: Any = None
+
+
+class _Generating(msgspec.Struct):
+    """Settings of inspect-ai for a generation."""
+
+    system_message: str | None = None
+
+
+class _InspectPlan(msgspec.Struct):
+    config: _Generating = msgspec.field(default_factory=_Generating)
+
+
+class _InspectRun(msgspec.Struct):
+    """What was run."""
+
+    task: str
+    model: str
+    model_args: dict[str, Any] = {}
+    model_generate_config: _Generating = msgspec.field(default_factory=_Generating)
+
+
+class _InspectLog(msgspec.Struct):
+    """A log of inspect-ai. One with the suffix .eval is a zip whose header.json has no samples."""
+
+    eval: _InspectRun
+    status: str
+    plan: _InspectPlan = msgspec.field(default_factory=_InspectPlan)
+    samples: list[_InspectSample] = []
+
+
+class _OtherPromptError(ValueError):
+    """The model read something else than the prompt of the probe, or did not answer greedily."""
 
 
 class LoggedModel(Model):
@@ -123,6 +188,11 @@ class LoggedModel(Model):
                 for number, line in enumerate(lines, 1):
                     try:
                         self._add(task, split, decode(line))
+                    except _OtherPromptError as error:
+                        raise InputError(
+                            f"{path}, line {number}: {error}; run lm_eval without few-shot examples, system "
+                            "instruction, chat template and --gen_kwargs"
+                        ) from None
                     except (msgspec.DecodeError, ValueError, IndexError) as error:
                         raise InputError(
                             f"{path}, line {number}: not a sample of {what} ({in_one_line(error)}); run lm_eval with "
@@ -132,16 +202,27 @@ class LoggedModel(Model):
     def _add(self, task: str, split: str, sample: _Sample) -> None:
         doc = sample.doc
         prompt, responses = f"{doc.subject} {doc.relation}", [response for (response,) in sample.resps]
+        whole = f"{prompt} {doc.object}"
+        asked = [(of.get("arg_0"), of.get("arg_1")) for _, of in sorted(sample.arguments.items())]
         if task == _ANSWERS:
             (said,) = responses
             if not isinstance(said, str):
                 raise ValueError("an answer is a text")
+            ((read, settings),) = asked
+            if not isinstance(settings, dict) or any(_GREEDY.get(key) != value for key, value in settings.items()):
+                raise _OtherPromptError(f"the answer was written with {str(settings)[:200]!a}")
+            _check_prompt(read, prompt)
             self._answers[split, prompt] = said
             return
+        for (before, scored), text in zip(asked, (whole,) if task == _PROBES else (whole, prompt), strict=True):
+            _check_prompt(before, "")
+            _check_prompt(scored, text)
         nll = [-response[0] for response in responses if not isinstance(response, str)]
-        if len(nll) != (1 if task == _PROBES else 2) or not all(map(math.isfinite, nll)):
+        if len(nll) != len(asked) or not all(map(math.isfinite, nll)):
             raise ValueError("log-likelihoods are finite numbers")
-        figures: dict[str, float] = {"nll": nll[0], "bytes": len(f"{prompt} {doc.object}".encode())}
+        if min(nll) < -_ROUNDING or (task == _OBJECTS and nll[0] - nll[1] < -_NOISE):
+            raise ValueError("a log-likelihood is above zero")
+        figures: dict[str, float] = {"nll": nll[0], "bytes": len(whole.encode())}
         if doc.tokens and doc.object_tokens:
             figures["tokens"] = doc.tokens
             if task == _OBJECTS:
@@ -149,30 +230,68 @@ class LoggedModel(Model):
         self._likelihoods.setdefault((split, prompt, doc.object), {}).update(figures)
 
     def _read_inspect_log(self, path: Path) -> None:
-        with needs("api"):
-            from inspect_ai.log import read_eval_log
-
-        kind: Literal["eval", "json"] = "eval" if path.suffix == ".eval" else "json"
         try:
-            if kind == "eval":
-                with zipfile.ZipFile(path) as packed:
-                    size = sum(member.file_size for member in packed.infolist())
-                if size > _MOST_BYTES:
+            if path.suffix != ".eval":
+                log = read_json(path, _InspectLog, "a log of inspect-ai", _MOST_BYTES)
+                self._read_run(path, log)
+                for sample in log.samples:
+                    self._read_sample(path, sample)
+                return
+            with needs("api"):
+                import inspect_ai.log  # noqa: F401 - lets zipfile unpack zstd
+            with zipfile.ZipFile(path) as packed:
+                members = packed.infolist()
+                if sum(member.file_size for member in members) > _MOST_BYTES:
                     raise InputError(f"{path}: larger than {_MOST_BYTES >> 30} GB unpacked; log fewer samples at once")
-            log = read_eval_log(path, format=kind)
+                names = {member.filename for member in members}
+                if "header.json" not in names:
+                    raise InputError(f"{path}: its run has not ended; run `inspect eval-retry {path}`")
+                self._read_run(path, msgspec.json.decode(_unpacked(packed, "header.json"), type=_InspectLog))
+                for name in sorted(name for name in names if name.startswith("samples/")):
+                    self._read_sample(path, msgspec.json.decode(_unpacked(packed, name), type=_InspectSample))
         except InputError:
             raise
-        except Exception as error:  # noqa: BLE001 - of the zip, of JSON, of pydantic
+        except Exception as error:  # noqa: BLE001 - of the zip, its compression, JSON
             raise InputError(f"{path}: not a log of inspect-ai ({in_one_line(error)})") from None
-        if log.eval.task.rpartition("/")[2] != _PROBES:
+
+    def _read_run(self, path: Path, log: _InspectLog) -> None:
+        run = log.eval
+        if run.task.rpartition("/")[2] != _PROBES:
+            raise InputError(f"{path}: of the task {in_one_line(run.task)}; only temporalwiki/{_PROBES} can be read")
+        if log.status != "success":
+            raise InputError(f"{path}: its run ended with {log.status[:80]!a}; run `inspect eval-retry {path}`")
+        template = run.model_args.get("chat_template")
+        read = run.model_generate_config.system_message or log.plan.config.system_message
+        read = template if template not in (None, _TEMPLATE) else read
+        if read is not None:
+            raise InputError(f"{path}: the model read {str(read)[:200]!a} around each prompt; {_BARE}")
+        self.name = run.model
+        if run.model.startswith("hf/") and template is None:  # it reads "user: PROMPT", or its own template
+            self.name += " (chat)"
+
+    def _read_sample(self, path: Path, sample: _InspectSample) -> None:
+        split, roles = (sample.metadata or {}).get("split"), [message.role for message in sample.messages]
+        if sample.error is not None:
+            raise InputError(f"{path}: a sample ended with an error; run `inspect eval-retry {path}`")
+        if not isinstance(split, str) or not isinstance(sample.input, str) or not sample.output.choices:
+            return
+        if roles != ["user", "assistant"] or sample.messages[0].content != sample.input or sample.epoch != 1:
             raise InputError(
-                f"{path}: of the task {in_one_line(log.eval.task)}; only temporalwiki/{_PROBES} can be read"
+                f"{path}: the model read more than {sample.input[:80]!a}, or answered it more than once; {_BARE}"
             )
-        self.name = log.eval.model
-        for sample in log.samples or []:
-            split = (sample.metadata or {}).get("split")
-            if isinstance(split, str) and isinstance(sample.input, str) and sample.output.choices:
-                self._answers.setdefault((split, sample.input), sample.output.completion)
+        self._answers[split, sample.input] = sample.output.completion
+
+
+def _unpacked(packed: zipfile.ZipFile, name: str) -> bytes:
+    """Return a member of a zip, up to the size that it declares; small reads unpack little beyond it."""
+    with packed.open(name) as member:
+        return b"".join(iter(lambda: member.read(1 << 12), b""))
+
+
+def _check_prompt(read: Any, prompt: str) -> None:
+    """Raise _OtherPromptError unless the model read the bare prompt."""
+    if read != prompt:
+        raise _OtherPromptError(f"the model read {str(read)[:200]!a}, not {prompt[:200]!a}")
 
 
 def is_log(path: Path) -> bool:

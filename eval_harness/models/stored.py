@@ -13,6 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.builders.loading import exists
 from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of
 from temporalwiki.eval_harness.models.completions import CompletionsModel
 from temporalwiki.eval_harness.models.local import CachedModel
@@ -190,12 +191,9 @@ def open_scores(reference: str, cache: Path, precision: str) -> Model:
         return CompletionsModel(reference, cache) if completes else InterfaceModel(reference, cache)
     check_provider(reference)
     path = Path(reference)
-    try:
-        if not any((path / name).is_file() for name in _OF_MODELS):
-            if result_files(path):
-                return StoredScores(path)
-            if is_log(path):
-                return LoggedModel(path)
-    except (OSError, ValueError):  # the name of a model may not be a path
-        pass
+    if exists(reference) and not any((path / name).is_file() for name in _OF_MODELS):
+        if result_files(path):
+            return StoredScores(path)
+        if is_log(path):
+            return LoggedModel(path)
     return CachedModel(reference, cache, precision)

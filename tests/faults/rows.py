@@ -26,6 +26,7 @@ ROWS = (
     "hostile Parquet",
     "hostile archive",
     "hostile model folder",
+    "misleading input",
     "pages that move and vanish",
     "ranks that flip",
     "unrequested connections",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+import tracemalloc
 import zipfile
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -138,13 +141,31 @@ def test_a_log_of_other_probes(month: Path, tmp_path: Path) -> None:
         score(log, "twiki_probes", other, tmp_path)
 
 
-SAMPLE = {"doc": {"subject": "A", "relation": "b", "object": "C", "tokens": 3, "object_tokens": 1}}
+DOC = {"subject": "A", "relation": "b", "object": "C", "tokens": 3, "object_tokens": 1}
+SETTINGS = {"until": [], "max_gen_toks": 20, "do_sample": False}  # of our task
+# what lm_eval asks the model for a sample of each task
+ASKED: dict[str, list[tuple[str, Any]]] = {
+    "probes": [("", "A b C")],
+    "objects": [("", "A b C"), ("", "A b")],
+    "answers": [("A b", SETTINGS)],
+}
+
+
+def sample(task: str, resps: list[Any], asked: list[tuple[str, Any]] | None = None) -> dict[str, Any]:
+    """A line of lm_eval's samples."""
+    of = {f"gen_args_{i}": {"arg_0": a, "arg_1": b} for i, (a, b) in enumerate(asked or ASKED[task])}
+    return {"doc": DOC, "resps": resps, "arguments": of}
+
+
+def write_sample(folder: Path, task: str, *lines: str) -> Path:
+    path = folder / f"samples_twiki_{task}_changed_2026.jsonl"
+    path.write_text("\n".join(lines) + "\n")
+    return path
 
 
 def test_numbers_of_a_sample(tmp_path: Path) -> None:
     """Whole -5 nats, prompt -2: the object has 3 nats."""
-    sample = SAMPLE | {"resps": [[["-5.0", "False"]], [["-2.0", "True"]]]}
-    (tmp_path / "samples_twiki_objects_changed_2026.jsonl").write_text(json.dumps(sample) + "\n")
+    write_sample(tmp_path, "objects", json.dumps(sample("objects", [[["-5.0", "False"]], [["-2.0", "True"]]])))
     (found,) = LoggedModel(tmp_path).logged({"changed": [{"subject": "A", "relation": "b", "object": "C"}]}, Counter())
     expected = {"nll": 5, "tokens": 3, "object_nll": 3, "object_tokens": 1, "bytes": len("A b C")}
     assert {name: found[name] for name in expected} == expected
@@ -155,20 +176,137 @@ def test_numbers_of_a_sample(tmp_path: Path) -> None:
     [
         ("probes", "{", "line 2: not a sample of twiki_probes_changed .*; run lm_eval with --log_samples again"),
         ("probes", json.dumps({"doc": {"subject": 1}, "resps": []}), "line 2: not a sample of twiki_probes_changed"),
-        ("probes", json.dumps(SAMPLE | {"resps": []}), "line 2: .*log-likelihoods are finite numbers"),
-        ("probes", json.dumps(SAMPLE | {"resps": [[["-inf", "False"]]]}), "log-likelihoods are finite numbers"),
-        ("probes", json.dumps(SAMPLE | {"resps": [[["nan", "False"]]]}), "log-likelihoods are finite numbers"),
-        ("objects", json.dumps(SAMPLE | {"resps": [[["-1", "False"]]]}), "log-likelihoods are finite numbers"),
-        ("answers", json.dumps(SAMPLE | {"resps": [[["-1", "False"]]]}), "an answer is a text"),
-        ("answers", json.dumps(SAMPLE | {"resps": [["a"], ["b"]]}), "line 2: not a sample of twiki_answers_changed"),
+        ("probes", [], "line 2: .*log-likelihoods are finite numbers"),
+        ("probes", [[["-inf", "False"]]], "log-likelihoods are finite numbers"),
+        ("probes", [[["nan", "False"]]], "log-likelihoods are finite numbers"),
+        ("probes", [[["0.5", "False"]]], "a log-likelihood is above zero"),
+        ("objects", [[["-1", "False"]]], "log-likelihoods are finite numbers"),
+        ("objects", [[["-1", "False"]], [["-2", "False"]]], "a log-likelihood is above zero"),
+        ("answers", [[["-1", "False"]]], "an answer is a text"),
+        ("answers", [["a"], ["b"]], "line 2: not a sample of twiki_answers_changed"),
+        ("probes", json.dumps(sample("probes", [[["-5", "x"]]]) | {"doc": DOC | {"tokens": -3}}), "`int` >= 0"),
+        ("answers", json.dumps(sample("answers", [["C"]]) | {"arguments": None}), "line 2: not a sample"),
     ],
 )
-def test_damaged_samples(tmp_path: Path, task: str, line: str, message: str) -> None:
+def test_damaged_samples(tmp_path: Path, task: str, line: Any, message: str) -> None:
     good = {"probes": [[["-5", "x"]]], "objects": [[["-5", "x"]], [["-2", "x"]]], "answers": [["C"]]}[task]
-    path = tmp_path / f"samples_twiki_{task}_changed_2026.jsonl"
-    path.write_text(f"{json.dumps(SAMPLE | {'resps': good})}\n{line}\n")
+    line = line if isinstance(line, str) else json.dumps(sample(task, line))
+    write_sample(tmp_path, task, json.dumps(sample(task, good)), line)
     with pytest.raises(InputError, match=message):
         LoggedModel(tmp_path)
+
+
+SYSTEM = "Answer in French.\n\n"
+# what else the model may have read, by task
+OTHER_PROMPTS: dict[str, tuple[str, list[tuple[str, Any]]]] = {
+    "a system instruction": ("answers", [(f"{SYSTEM}A b", SETTINGS)]),
+    "examples": ("answers", [("X y Z\n\nA b", SETTINGS)]),
+    "a chat template": ("answers", [("<|user|>A b<|assistant|>", SETTINGS)]),
+    "a system instruction before a probe": ("probes", [(SYSTEM, "A b C")]),
+    "a context that is not scored": ("probes", [("A b", " C")]),
+    "a system instruction before one of two texts": ("objects", [("", "A b C"), (SYSTEM, "A b")]),
+    "another text": ("objects", [("", "A b C"), ("", "A")]),
+    "sampled answers": ("answers", [("A b", SETTINGS | {"do_sample": True, "temperature": 1.0})]),
+    "longer answers": ("answers", [("A b", SETTINGS | {"max_gen_toks": 500})]),
+    "other stops": ("answers", [("A b", SETTINGS | {"until": ["\n"]})]),
+}
+
+
+OTHER_PROMPT = (
+    "misleading input",
+    "evaluate: a log of another harness with another prompt, several answers or errors",
+    "refused in one line that names the file",
+)
+
+
+@pytest.mark.fault(*OTHER_PROMPT)
+@pytest.mark.parametrize("case", OTHER_PROMPTS)
+def test_samples_of_another_prompt_are_refused(case: str, tmp_path: Path) -> None:
+    task, asked = OTHER_PROMPTS[case]
+    resps = {"probes": [[["-5", "x"]]], "objects": [[["-5", "x"]], [["-2", "x"]]], "answers": [["C"]]}[task]
+    path = write_sample(tmp_path, task, json.dumps(sample(task, resps, asked)))
+    with pytest.raises(
+        InputError, match=r"line 1: the (model read|answer was written with) .* run lm_eval without"
+    ) as e:
+        open_scores(str(tmp_path), tmp_path / "cache", "fp32")
+    assert str(path) in str(e.value)
+
+
+@pytest.fixture(scope="module")
+def json_log(month: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return inspect_log(tmp_path_factory.mktemp("log"), month, ["Easton"] * 7, "json").read_text("utf-8")
+
+
+def changed_log(path: Path, log: str, change: Callable[[Any], object]) -> Path:
+    """Write a log after a change of its content."""
+    content = json.loads(log)
+    change(content)
+    path.write_text(json.dumps(content))
+    return path
+
+
+# what another run of inspect-ai says in its log -> the error
+OTHER_RUNS: dict[str, tuple[Callable[[Any], object], str]] = {
+    "an error": (lambda log: log.update(status="error"), "its run ended with 'error'; run `inspect eval-retry"),
+    "cancelled": (lambda log: log.update(status="cancelled"), "its run ended with 'cancelled'"),
+    "an error in a sample": (
+        lambda log: log["samples"][2].update(error={"message": "x"}),
+        "a sample ended with an err",
+    ),
+    "epochs": (lambda log: log["samples"].append(log["samples"][0] | {"epoch": 2}), "or answered it more than once"),
+    "a system message of the solver": (
+        lambda log: log["samples"][1]["messages"].insert(0, {"role": "system", "content": SYSTEM}),
+        "the model read more than",
+    ),
+    "a solver that criticises": (
+        lambda log: log["samples"][1]["messages"].extend(log["samples"][1]["messages"]),
+        "the model read more than",
+    ),
+    "a prompt template": (
+        lambda log: log["samples"][1]["messages"][0].update(content="Think first. Norland capital"),
+        "the model read more than",
+    ),
+    "no messages": (lambda log: log["samples"][1].update(messages=[]), "the model read more than"),
+    "a system message of the settings": (
+        lambda log: log["plan"]["config"].update(system_message=SYSTEM),
+        "the model read 'Answer in French",
+    ),
+    "a system message of the model's settings": (
+        lambda log: log["eval"]["model_generate_config"].update(system_message=SYSTEM),
+        "the model read 'Answer in French",
+    ),
+    "a chat template": (lambda log: log["eval"]["model_args"].update(chat_template="{{x}}"), "the model read '{{x}}'"),
+}
+
+
+@pytest.mark.fault(*OTHER_PROMPT)
+@pytest.mark.parametrize("case", OTHER_RUNS)
+def test_logs_of_inspect_with_another_prompt_are_refused(case: str, json_log: str, tmp_path: Path) -> None:
+    change, error = OTHER_RUNS[case]
+    log = changed_log(tmp_path / "log.json", json_log, change)
+    with pytest.raises(InputError, match=re.escape(error)):
+        open_scores(str(log), tmp_path / "cache", "fp32")
+
+
+@pytest.mark.parametrize(("template", "name"), [(None, "hf/model (chat)"), ("bare", "hf/model")])
+def test_a_model_in_its_chat_template_has_a_name_that_says_so(
+    template: str | None, name: str, json_log: str, tmp_path: Path
+) -> None:
+    args = {"chat_template": "{{ bos_token }}{{ messages[0].content }}"} if template else {}
+    model = {"model": "hf/model", "model_args": args}
+    assert (
+        LoggedModel(changed_log(tmp_path / "log.json", json_log, lambda log: log["eval"].update(model))).name == name
+    )
+
+
+def test_a_run_that_has_not_ended_is_refused(month: Path, tmp_path: Path) -> None:
+    log = inspect_log(tmp_path / "logs", month, ["Easton"] * 7)
+    with zipfile.ZipFile(log) as old, zipfile.ZipFile(tmp_path / "cut.eval", "w") as new:
+        for name in old.namelist():
+            if name != "header.json":
+                new.writestr(name, old.read(name))
+    with pytest.raises(InputError, match="its run has not ended; run `inspect eval-retry"):
+        LoggedModel(tmp_path / "cut.eval")
 
 
 def test_a_damaged_log_of_inspect(tmp_path: Path) -> None:
@@ -176,6 +314,37 @@ def test_a_damaged_log_of_inspect(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04 not a zip")
     with pytest.raises(InputError, match=r"log\.eval: not a log of inspect-ai"):
         LoggedModel(path)
+
+
+@pytest.mark.fault(
+    "bomb",
+    "evaluate: a log of inspect-ai whose member unpacks to far more than it declares",
+    "no more is unpacked than it declares; refused in one line",
+)
+@pytest.mark.parametrize("bomb", ["header.json", "samples/changed/0_epoch_1.json"])
+@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, 93])
+def test_a_member_that_unpacks_beyond_its_size_is_refused(kind: int, bomb: str, json_log: str, tmp_path: Path) -> None:
+    log = json.loads(json_log)
+    members = {"samples/changed/0_epoch_1.json": log.pop("samples")[0], "header.json": log}
+    import inspect_ai.log  # noqa: F401 - teaches zipfile method 93, zstd
+
+    with zipfile.ZipFile(tmp_path / "bomb.eval", "w", kind) as packed:
+        for name, content in members.items():
+            if name != bomb:
+                packed.writestr(name, json.dumps(content))
+        with packed.open(bomb, "w") as file:
+            for _ in range(64):
+                file.write(b" " * (1 << 22))
+    content = bytearray((tmp_path / "bomb.eval").read_bytes())
+    for sign, size in ((b"PK\x03\x04", 22), (b"PK\x01\x02", 24)):  # the unpacked size at both places
+        at = content.rindex(sign) + size
+        content[at : at + 4] = (1000).to_bytes(4, "little")
+    (tmp_path / "bomb.eval").write_bytes(content)
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"bomb\.eval: not a log of inspect-ai"):
+        LoggedModel(tmp_path / "bomb.eval")
+    assert tracemalloc.get_traced_memory()[1] < 160 << 20  # of 256 MB
+    tracemalloc.stop()
 
 
 def test_a_zip_that_grows_is_refused(tmp_path: Path) -> None:
@@ -192,8 +361,8 @@ def test_a_zip_that_grows_is_refused(tmp_path: Path) -> None:
 
 def test_the_newest_samples_count(tmp_path: Path) -> None:
     for day, said in (("2026-01-02", "new"), ("2026-01-01", "old")):
-        sample = SAMPLE | {"resps": [[said]]}
-        (tmp_path / f"samples_twiki_answers_changed_{day}.jsonl").write_text(json.dumps(sample) + "\n")
+        path = tmp_path / f"samples_twiki_answers_changed_{day}.jsonl"
+        path.write_text(json.dumps(sample("answers", [[said]])) + "\n")
     row = {"subject": "A", "relation": "b", "object": "new"}
     (item,) = LoggedModel(tmp_path).logged({"changed": [row]}, Counter())
     assert item["exact_match"] == 1
