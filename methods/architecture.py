@@ -110,8 +110,11 @@ def check_causal(model: PreTrainedModel, name: str) -> None:
 
     The trial changes the last token of a row: no earlier logit may move.
     """
-    ids = torch.arange(8).repeat(2, 1) % model.get_input_embeddings().weight.shape[0]
-    ids[1, -1] = 0
+    vocabulary = model.get_input_embeddings().weight.shape[0]
+    ids = (
+        vocabulary // 2 + torch.arange(8).repeat(2, 1)
+    ) % vocabulary  # XLM ignores as many places as it sees padding
+    ids[1, -1] = ids[1, 0]
     one, other = _logits(model, ids)
     moved = (one - other).abs().amax(dim=-1)
     # on a GPU, experts that get other numbers of tokens may round other sums; on a CPU, no earlier logit moved

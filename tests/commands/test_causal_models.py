@@ -25,6 +25,8 @@ from transformers import (
     MixtralForCausalLM,
     RobertaConfig,
     RobertaForCausalLM,
+    XLMConfig,
+    XLMWithLMHeadModel,
     XLNetConfig,
     XLNetLMHeadModel,
 )
@@ -50,6 +52,7 @@ OTHERS: dict[str, Callable[[], Any]] = {
     "bert": lambda: BertLMHeadModel(BertConfig(**SIZES)),
     "roberta": lambda: RobertaForCausalLM(RobertaConfig(**SIZES)),
     "electra": lambda: ElectraForCausalLM(ElectraConfig(**SIZES, embedding_size=32)),
+    "xlm": lambda: XLMWithLMHeadModel(XLMConfig(emb_dim=32, n_layers=2, n_heads=2, vocab_size=99)),
     "xlnet": lambda: XLNetLMHeadModel(XLNetConfig(d_model=32, n_layer=2, n_head=2, d_inner=64)),
 }
 
