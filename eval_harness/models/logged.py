@@ -71,12 +71,12 @@ class _Run(msgspec.Struct):
     config: _Config = _Config()
 
 
-class _Message(msgspec.Struct):
+class _InspectMessage(msgspec.Struct):
     role: str
     content: Any = None
 
 
-class _Output(msgspec.Struct):
+class _InspectOutput(msgspec.Struct):
     completion: str = ""
     choices: list[Any] = []
 
@@ -85,8 +85,8 @@ class _InspectSample(msgspec.Struct):
     """A sample of inspect-ai."""
 
     input: Any
-    messages: list[_Message]
-    output: _Output
+    messages: list[_InspectMessage]
+    output: _InspectOutput
     metadata: dict[str, Any] | None = None
     epoch: int = 1
     error: Any = None
