@@ -2,33 +2,10 @@
 
 from __future__ import annotations
 
-import datetime
-import json
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-Json = dict[str, Any]
-Content = str | Json  # the text of a file, or its JSON
-
-
-def write_clone(clone: Path, commits: Sequence[tuple[str, Mapping[str, Content]]]) -> None:
-    """Write a bare repository: each commit has a moment, such as 2021-12-30T22:00:00+00:00, and all of its files.
-
-    A path that begins with ``link:`` is a symbolic link.
-    """
-    stream = bytearray()
-    for moment, files in commits:
-        at = datetime.datetime.fromisoformat(moment)
-        stream += f"commit refs/heads/main\ncommitter A <a@a.example> {at.timestamp():.0f} {at:%z}\n".encode()
-        stream += b"data 0\ndeleteall\n"
-        for path, content in files.items():
-            data = (content if isinstance(content, str) else json.dumps(content)).encode("utf-8", "surrogatepass")
-            mode, name = ("120000", path[5:]) if path.startswith("link:") else ("100644", path)
-            stream += f"M {mode} inline {name}\ndata {len(data)}\n".encode() + data + b"\n"
-    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", clone], check=True)
-    subprocess.run(["git", "-C", clone, "fast-import", "--quiet"], input=bytes(stream), check=True)
+from a_clone import Content, Json, write_clone
 
 
 def country(name: str, **fields: str) -> Json:
@@ -56,13 +33,13 @@ def nested(fields: Mapping[str, str]) -> Json:
 
 
 def two_years(clone: Path) -> None:
-    """Write a repository of twelve countries at the end of 2021 and of 2022; half of the heads change."""
+    """Write a repository of twelve countries at the end of 2024 and of 2025; half of the heads change."""
     names = [f"{start}{end}" for start in ("Nor", "Sud", "Ost", "Wes") for end in ("land", "mark", "ania")]
     years = []
-    for year in (2021, 2022):
+    for year in (2024, 2025):
         files: dict[str, Content] = {"meta/categories.json": "{}", "README.md": "# A book"}
         for number, name in enumerate(names):
-            head = f"Prime Minister Ann {'B' if year == 2022 and number % 2 else 'C'}ERG-{name} (since 3 May {year})"
+            head = f"Prime Minister Ann {'B' if year == 2025 and number % 2 else 'C'}ERG-{name} (since 3 May {year})"
             files[f"europe/{chr(97 + number)}x.json"] = country(
                 name,
                 capital__name=f"{name}stad",

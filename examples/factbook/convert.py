@@ -7,9 +7,7 @@ paragraph, and ``fields.yaml`` says which facts it states. Items of earlier date
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import subprocess
 import sys
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -24,6 +22,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.json_files import read_yaml
 from temporalwiki.base.terminal import in_line, say
 from temporalwiki.builders.dumps import Item, Page, Statement, stable_number, wikitext, write_dumps
+from temporalwiki.builders.git_history import Commit, commits_until, files
 from temporalwiki.builders.snapshot import check_date
 from temporalwiki.builders.wikidata.respelled import is_respelled, sound
 
@@ -159,8 +158,7 @@ READERS = {one.__name__: one for one in (first, listed, matched, parties, person
 class Snapshot:
     """What one commit says: the files of its countries, and what could not be read."""
 
-    commit: str
-    day: str
+    commit: Commit
     passed: int  # newer commits without a country
     countries: dict[str, Any] = field(default_factory=dict)  # by path
     problems: list[str] = field(default_factory=list)
@@ -186,38 +184,18 @@ class Snapshot:
         return bare(long if long and (not short or short.isupper() or short.endswith(")") or cut) else short)
 
 
-def git(clone: Path, *words: str) -> bytes:
-    """Return what a git command prints. Raises InputError if it fails."""
-    done = subprocess.run(["git", "-C", str(clone), *words], capture_output=True, env=os.environ | {"TZ": "UTC"})
-    if done.returncode:
-        raise InputError(f"{clone}: git {words[0]}: {in_line(done.stderr.decode('utf-8', 'replace').strip())}")
-    return done.stdout
-
-
 def read_snapshot(clone: Path, date: str) -> Snapshot:
     """Read the newest commit up to a date that has a country. Raises InputError if no commit has one."""
-    end = f"--before={date[:4]}-{date[4:6]}-{date[6:]}T23:59:59Z"
-    lines = git(clone, "log", end, "--date=format-local:%Y-%m-%d", "--format=%H %cd", "HEAD").decode().splitlines()
-    for passed, line in enumerate(lines):
-        found = Snapshot(line[:40], line[41:], passed)
-        for entry in git(clone, "ls-tree", "-r", "-l", "-z", found.commit).decode("utf-8", "replace").split("\0"):
-            head, _, path = entry.partition("\t")
-            if COUNTRY.fullmatch(path):
-                read_country(found, clone, path, *head.split())
+    for passed, commit in enumerate(commits_until(clone, date)):
+        found = Snapshot(commit, passed)
+        for path, content in files(clone, commit.id, COUNTRY, LARGEST, found.problems):
+            try:
+                found.countries[path] = msgspec.json.decode(content, type=dict[str, Any])
+            except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
+                found.problems.append(f"{path}: not the JSON of a country ({error})")
         if found.countries:
             return found
     raise InputError(f"{clone}: no commit up to {date} has a country; name a later date")
-
-
-def read_country(found: Snapshot, clone: Path, path: str, mode: str, kind: str, blob: str, size: str) -> None:
-    """Add a country's file to a snapshot, or the reason why it cannot be read."""
-    if kind != "blob" or not mode.startswith("100") or int(size) > LARGEST:
-        found.problems.append(f"{path}: a link, or larger than {LARGEST >> 20} MB")
-        return
-    try:
-        found.countries[path] = msgspec.json.decode(git(clone, "cat-file", "blob", blob), type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        found.problems.append(f"{path}: not the JSON of a country ({error})")
 
 
 class Items:
@@ -283,7 +261,7 @@ def convert(
             heading = section
         country.statements = list(facts.values())
         ids.hold(country.id, country.statements, objects)
-        pages.append(Page(number, title, text, timestamp=f"{found.day}T00:00:00Z"))
+        pages.append(Page(number, title, text, timestamp=f"{found.commit.day}T00:00:00Z"))
     return pages, list(objects.values())
 
 
@@ -325,7 +303,7 @@ def main() -> int:
             gone, seen = sorted(seen - (here := {path[-7:-5] for path in found.countries})), seen | here
             for problem in found.problems:
                 say(f"{date}: {in_line(problem)}")
-            say(f"{date}: commit {found.commit[:12]} of {found.day}: {len(pages)} pages, {len(items)} items")
+            say(f"{date}: commit {found.commit.id[:12]} of {found.commit.day}: {len(pages)} pages, {len(items)} items")
             say(f"{date}: {found.passed} newer commits without a country; {len(gone)} countries gone {gone}")
     except (InputError, UsageError) as error:
         say(f"convert.py: {error}")

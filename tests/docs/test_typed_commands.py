@@ -36,6 +36,7 @@ import fake_slurm
 import tiny_models
 from a_factbook import two_years
 from a_folder import contents
+from a_software import two_months
 from docs_shell import Shell
 from documents import ROOT, Typed, documents, inline, typed
 from file_server import FileServer, served
@@ -92,6 +93,8 @@ def prepare(folder: Path) -> None:
     (folder / "examples").symlink_to(ROOT / "examples")
     (folder / "factbook").mkdir()
     two_years(folder / "factbook" / "clone")
+    (folder / "software").mkdir()
+    two_months(folder / "software" / "clone")
     tokenizer = tiny_models.tokenizer("gpt2")
     sizes = {"vocab_size": len(tokenizer), "n_positions": 512, "n_embd": 8, "n_layer": 3, "n_head": 1}
     GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).save_pretrained(folder / "BASE")
