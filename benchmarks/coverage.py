@@ -2,7 +2,7 @@
 
     python benchmarks/coverage.py [--repeats 1000] [--seed 0] [--relations 3 5 10 30] [--runs 1 3 5]
 
-prints the tables of docs/evaluating.md as Markdown. The facts of a relation stand in panels of six to ten, and a
+prints Markdown; docs/performance.md has its ranges. The facts of a relation stand in panels of six to ten, and a
 simulated model knows each fact with a probability of its relation's. All cells of the panels have noise, so facts
 that it does not know are known by chance. Relations are of unequal size, subjects have one to three facts, and each
 training run adds something to all of a relation's probabilities, or nothing. Columns:

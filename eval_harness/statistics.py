@@ -178,7 +178,7 @@ def estimate(groups: Sequence[Items], scale: Scale = MEAN) -> Estimate:
     Facts that share a subject or a relation are not independent. The variance of a score is the jackknife's over
     subjects, plus the excess of the jackknife over relations, if any, plus the variance of the mean of the runs. The
     interval comes from a t distribution with Satterthwaite's degrees of freedom, in which the excess is as uncertain
-    as the jackknife over relations; docs/evaluating.md shows how often it holds. A percentage gets Wilson's interval
+    as the jackknife over relations; docs/performance.md shows how often it holds. A percentage gets Wilson's interval
     for the number of independent items that has this variance: it stays within 0 and 100, and does not shrink to a
     point if all items agree. The order of the items does not matter.
 
