@@ -109,6 +109,7 @@ def train(
         past=values.get("past"),
         options=train_options,
         output=folder,
+        open_model=_open_model,
     )
     manifests = training.train(wanted, configs)
     places = {one: folder / one if len(configs) > 1 else folder for one in configs}
@@ -120,6 +121,12 @@ def train(
         lines.append(f"{one}: {change}checkpoint in {places[one]} ({training.MANIFEST})")
         rows += [{"config": one, **entry} for entry in manifest.get("log", ())]
     return Trained(places[configs[-1]], rows, "\n".join(lines), manifests)
+
+
+def _open_model(reference: str) -> Any:
+    with needs("eval"):
+        from temporalwiki.eval_harness.text_model import open_model
+    return open_model(reference)
 
 
 def _written_model(model: Any, tokenizer: Any, output: Path) -> str:

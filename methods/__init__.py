@@ -40,6 +40,7 @@ METHODS = {  # figures take their colours in this order: new methods come last
     "light_tuning": MethodEntry("LightTuning", "Light-tuning", "learns the form of the questions only"),
     "o_lora": MethodEntry("OLoRA", "O-LoRA", "keeps new low-rank adapters orthogonal to earlier ones"),
     "osf": MethodEntry("OSF", "OSF", "trains each matrix outside its strongest directions"),
+    "study": MethodEntry("Study", "Study", "reads each new sentence in several wordings"),
 }
 # Controls: they must learn nothing of the facts, and have no rank.
 CONTROLS = {

@@ -16,6 +16,7 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from temporalwiki.base.options import check_options
+from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 from temporalwiki.builders.published import DataSource
 from temporalwiki.methods.architecture import train_text
 from temporalwiki.methods.expansion import expansion_of, unwrapped, write_expansion
@@ -26,8 +27,8 @@ Batch = Mapping[str, torch.Tensor]
 StateDict = Mapping[str, torch.Tensor]
 Article = Mapping[str, Any]  # a row of a config with text
 Fact = Mapping[str, Any]  # a row of ``facts-*``
-# article -> the text to train on ("": leave the article out), and what it counts, for the manifest
-Rewriter = tuple[Callable[[Article], str], Counter[str]]
+# article -> the texts to train on instead, and what it counts, for the manifest
+Rewriter = tuple[Callable[[Article], list[str]], Counter[str]]
 
 
 @dataclass(frozen=True)
@@ -106,10 +107,13 @@ class Method:
         """Raise InputError if ``columns``, the columns of config ``name``, lack one that the method reads."""
         check_columns(columns, name)
 
-    def rewriter(self, facts: Mapping[str, Sequence[Fact]], language: str) -> Rewriter:
+    def rewriter(
+        self, facts: Mapping[str, Sequence[Fact]], language: str, open_model: OpenModel = no_models
+    ) -> Rewriter:
         """Return a function that changes the text to train on, and its counts; only for methods that read facts.
 
-        ``facts`` are the facts of the month by split, ``language`` is that of the text.
+        ``facts`` are the facts of the month by split, ``language`` is that of the text, and ``open_model`` opens a
+        model that writes text.
         """
         raise TypeError(f"{type(self).__name__} reads the text as it is")
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
+from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 from temporalwiki.methods.method import Article, Fact, Method, Rewriter
 
 _SHORT = 2  # characters: "US" must not match "us"
@@ -28,7 +29,9 @@ class Shuffled(Method):
 
     reads_facts: ClassVar[bool] = True
 
-    def rewriter(self, facts: Mapping[str, Sequence[Fact]], language: str) -> Rewriter:
+    def rewriter(
+        self, facts: Mapping[str, Sequence[Fact]], language: str, open_model: OpenModel = no_models
+    ) -> Rewriter:
         """Return a function that exchanges an article's objects, and its counts of facts by what became of them."""
         changed = list(facts.get("changed", ()))
         new_object = _replacements(changed, [fact for of in facts.values() for fact in of])
@@ -38,13 +41,13 @@ class Shuffled(Method):
         # a fact whose article is not in the text stays left out
         counts = Counter({"exchanged": 0, "left_out": len(changed), "untouched": 0})
 
-        def rewrite(row: Article) -> str:
+        def rewrite(row: Article) -> list[str]:
             text, exchanged = exchange(row["text"], of_page.get(row["id"], ()), language)
             untouched = sum(_states(text, fact) for fact, _ in of_page.get(row["id"], ()))
             counts["untouched"] += untouched
             counts["exchanged"] += exchanged - untouched
             counts["left_out"] -= exchanged
-            return text
+            return [text] if text else []
 
         return rewrite, counts
 

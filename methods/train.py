@@ -24,6 +24,7 @@ from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import make_folder, only_one, sync, sync_tree
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.terminal import say
+from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 from temporalwiki.builders.loading import config_names
 from temporalwiki.builders.manifests import DataFile
 from temporalwiki.methods import checkpoint
@@ -65,6 +66,7 @@ class Run:
     options: TrainOptions
     output: Path
     load: Callable[[], checkpoint.Checkpoint] | None = None  # loads ``model`` if it is in memory
+    open_model: OpenModel = no_models  # opens a model that writes, for ``study --writer``
 
 
 class _UnfinishedRun(msgspec.Struct):
@@ -246,7 +248,7 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
     if manifest["parameters"]["trainable"] != manifest["parameters"]["total"]:
         _say(state, "training {trainable:,} of {total:,} parameters".format(**manifest["parameters"]))
     with state.local_main_process_first():  # the other processes then find its examples in the cache
-        training_data = read_training_data(method, run.data, reads, options, model, start.tokenizer)
+        training_data = read_training_data(method, run.data, reads, options, model, start.tokenizer, run.open_model)
     if "one_document_a_row" in training_data.description.get("new", {}):
         model_type = start.model.config.model_type
         _say(state, f"{model_type}: documents of one row would see each other, so each row holds one document")

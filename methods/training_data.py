@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,11 +20,12 @@ from temporalwiki.base.errors import InputError, UsageError, first_line
 from temporalwiki.base.files import digest
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import did_you_mean
+from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 from temporalwiki.builders.configs import TEST_DATA
 from temporalwiki.builders.loading import check_card, load_dataset, place_of, split_revision, state_of
 from temporalwiki.builders.published import source_of
 from temporalwiki.methods.architecture import context_length, is_encoder_decoder, mixes_documents
-from temporalwiki.methods.method import Method, TrainingData
+from temporalwiki.methods.method import Article, Method, TrainingData
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.packing import pack_dataset
 
@@ -90,8 +93,11 @@ def read_training_data(
     options: TrainOptions,
     model: Any,
     tokenizer: PreTrainedTokenizerBase,
+    open_model: OpenModel = no_models,
 ) -> TrainingData:
     """Return the examples of the configs ``reads``, new data first. Packed and masked examples are cached on the disk.
+
+    ``open_model`` opens a model for methods that let one write.
 
     Raises InputError for data without the needed columns or without text, and UsageError if it has too few articles to
     hold some out.
@@ -107,7 +113,10 @@ def read_training_data(
     of = {part: {"config": config, "of": rows[part]._fingerprint} for part, config in zip(rows, reads, strict=True)}
     changed: dict[str, int] = {}
     for facts in facts_config(method, reads[0]):
-        rows["new"], changed = _rewritten(rows["new"], method, load(data, facts, None), sources[0].language or "en")
+        rewriter = method.rewriter(
+            {split: list(of) for split, of in load(data, facts, None).items()}, sources[0].language or "en", open_model
+        )
+        rows["new"], changed = _rewritten(rows["new"], f"{method}", *rewriter)
         of["new"]["of"] = rows["new"]._fingerprint
     if options.held_out:
         method.check_columns(rows["new"].column_names, reads[0])
@@ -122,17 +131,28 @@ def read_training_data(
 
 
 def _rewritten(
-    rows: datasets.Dataset, method: Method, facts: Mapping[str, datasets.Dataset], language: str
+    rows: datasets.Dataset, by: str, rewrite: Callable[[Article], list[str]], counts: Counter[str]
 ) -> tuple[datasets.Dataset, dict[str, int]]:
-    """Return the articles with the text that the method makes of them, and its counts."""
-    rewrite, counts = method.rewriter({split: list(of) for split, of in facts.items()}, language)
-    name = fingerprint(rows._fingerprint, type(method).__name__, [of._fingerprint for of in facts.values()])
+    """Return the texts that the method ``by`` makes of the articles, and its counts."""
+    content = hashlib.sha256()
+
+    def articles(batch: dict[str, list[Any]]) -> dict[str, list[Any]]:
+        made = [{**row, "text": text} for row in _rows(batch) for text in rewrite(row)]
+        content.update(json.dumps([row["text"] for row in made]).encode())
+        return {name: [row[name] for row in made] for name in batch}
+
     # not from the library's cache, which does not count
-    made = rows.map(lambda row: {"text": rewrite(row)}, load_from_cache_file=False, new_fingerprint=name)
-    made = made.filter(bool, input_columns="text", load_from_cache_file=False, new_fingerprint=fingerprint(name))
+    named = fingerprint(rows._fingerprint, by)
+    made = rows.map(articles, batched=True, batch_size=64, load_from_cache_file=False, new_fingerprint=named)
     if not len(made):
-        raise InputError(f"{type(method).__name__.lower()}: no text is left without the objects of changed facts")
+        raise InputError("no text is left without the objects of changed facts")
+    made._fingerprint = fingerprint(rows._fingerprint, content.hexdigest())
     return made, dict(counts)
+
+
+def _rows(batch: Mapping[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    for values in zip(*batch.values(), strict=True):
+        yield dict(zip(batch, values, strict=True))
 
 
 def _held_out(rows: datasets.Dataset, wanted: int, name: str) -> tuple[datasets.Dataset, datasets.Dataset]:

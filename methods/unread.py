@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
+from temporalwiki.builders.ckl.text_model import OpenModel, no_models
 from temporalwiki.methods.method import Article, Fact, Method, Rewriter
 
 
@@ -22,7 +23,9 @@ class Unread(Method):
 
     reads_facts: ClassVar[bool] = True
 
-    def rewriter(self, facts: Mapping[str, Sequence[Fact]], language: str) -> Rewriter:
+    def rewriter(
+        self, facts: Mapping[str, Sequence[Fact]], language: str, open_model: OpenModel = no_models
+    ) -> Rewriter:
         """Return a function that keeps the paragraphs that say nothing about the unread half, and its counts.
 
         A paragraph is left out if it is in the article of such a subject, or if it names the subject and a new object.
@@ -33,11 +36,11 @@ class Unread(Method):
         pairs = {(normalize(fact["subject"]), normalize(fact["object"])) for fact in hidden}
         counts = Counter({"facts": len(changed), "unread_facts": len(hidden), "paragraphs_left_out": 0})
 
-        def rewrite(row: Article) -> str:
+        def rewrite(row: Article) -> list[str]:
             paragraphs = row["text"].split("\n\n")
             kept = [] if row["id"] in pages else [one for one in paragraphs if not _names(one, pairs)]
             counts["paragraphs_left_out"] += len(paragraphs) - len(kept)
-            return "\n\n".join(kept)
+            return ["\n\n".join(kept)] if kept else []
 
         return rewrite, counts
 

@@ -44,6 +44,7 @@ _PAPERS = {
     "ewc": "kirkpatrick2017",
     "lwf": "li2016",
     "merge": "wortsman2022",
+    "study": "yang2025",
 }
 
 

@@ -102,8 +102,8 @@ PARSER, TRAINER = "builders.wikipedia.plain_text", "methods.trainer"
 @pytest.mark.parametrize(
     ("name", "most", "without"),
     [
-        ("methods.train", 29, {PARSER}),
-        ("eval_harness.runner", 56, {PARSER, TRAINER}),
+        ("methods.train", 30, {PARSER}),
+        ("eval_harness.runner", 57, {PARSER, TRAINER}),
         ("builders.build", 52, {TRAINER}),
     ],
 )

@@ -20,6 +20,7 @@ from temporalwiki.eval_harness.models.local import CachedModel, default_precisio
 from temporalwiki.eval_harness.retrieval import EVIDENCE, Retriever
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.task import NothingToScoreError
+from temporalwiki.eval_harness.text_model import open_model
 from temporalwiki.methods import CONTROLS
 from temporalwiki.methods import checkpoint as checkpoints
 from temporalwiki.methods.options import MAY_DIFFER
@@ -139,7 +140,15 @@ def _plan_training(
     key = fingerprint("training", before.key, *inputs)
     folder = experiment.output / "models" / f"{_plain(name)}-{key[:8]}"
     run = Run(
-        line.name, line.method, before.folder, data, config, reads[1] if reads[1:] else None, line.options, folder
+        line.name,
+        line.method,
+        before.folder,
+        data,
+        config,
+        reads[1] if reads[1:] else None,
+        line.options,
+        folder,
+        open_model=open_model,
     )
 
     def training() -> Note:

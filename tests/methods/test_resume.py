@@ -36,6 +36,7 @@ OWN = {
     "recadam": ("--t0", 2, "--gamma", 20),  # so that both Adam and the pull count in five steps
     "ewc": ("--fisher-examples", 4, "--penalty", 1000),
     "light_tuning": ("--config", "facts"),
+    "study": ("--config", "diffset-1112"),
 }
 METHODS_OF = {
     "gpt2": [name for name in METHODS if name not in ("initial", "modular")],
@@ -53,7 +54,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     facts = [{"subject": name, "relation": "lives in", "object": f"Town {i}"} for i, name in enumerate(names)]
     texts = {"new": " is in Easton. ".join(names * 3)[:NEW], "past": " was in Norland. ".join(names * 5)[:PAST]}
     rows = {name: [{"text": text}] for name, text in texts.items()}
-    return write_dataset(tmp_path_factory.mktemp("small"), {**rows, "facts": facts})
+    told = [{**fact, "relation_id": "P551", "page_id": 0, "evidence": " ".join(fact.values())} for fact in facts]
+    rows["diffset-1112"] = [{"id": 0, "title": "Towns", "text": ". ".join(fact["evidence"] for fact in told)}]
+    months = {"facts-1112": {"changed": told}}
+    return write_dataset(tmp_path_factory.mktemp("small"), {**rows, "facts": facts, **months})
 
 
 @pytest.fixture(scope="session")

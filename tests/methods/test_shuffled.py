@@ -31,7 +31,9 @@ def rewritten(
     method: Shuffled | Unread, texts: Mapping[int, str], **facts: Any
 ) -> tuple[dict[int, str], dict[str, int]]:
     rewrite, counts = method.rewriter(facts, "en")
-    found = {page: rewrite({"id": page, "title": f"Country {page}", "text": text}) for page, text in texts.items()}
+    found = {
+        page: "".join(rewrite({"id": page, "title": f"Country {page}", "text": text})) for page, text in texts.items()
+    }
     return found, dict(counts)
 
 

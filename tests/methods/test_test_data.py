@@ -46,7 +46,7 @@ def test_what_a_task_scores_is_text_or_test_data(task: str) -> None:
         assert start in TEXT or start.startswith(TEST_DATA)
 
 
-@pytest.mark.parametrize("name", [name for name in METHODS if find_method(name).trains])
+@pytest.mark.parametrize("name", [name for name in METHODS if find_method(name).trains and name != "study"])
 @pytest.mark.parametrize("config", CONFIGS)
 def test_no_method_reads_test_data_unless_it_is_told_to(config: str, name: str) -> None:
     method = find_method(name)()
@@ -63,6 +63,12 @@ def test_no_method_reads_test_data_unless_it_is_told_to(config: str, name: str) 
         else:
             with pytest.raises(UsageError, match=f"^{config}: models are scored on these facts.*--train-on-test"):
                 reads(new, past, TrainOptions())
+
+
+@pytest.mark.parametrize("config", [config for config in CONFIGS if config != "diffset-1112"])
+def test_study_reads_a_diffset_only(config: str) -> None:
+    with pytest.raises(UsageError, match=f"^{config}: "):
+        configs_to_read("study", find_method("study")(), "data", config, None, TrainOptions(), CONFIGS)
 
 
 RECIPES = {
