@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.manifests import CklManifest
+from temporalwiki.builders.manifests import CklManifest, Manifest
 from temporalwiki.builders.published import record_published
 from temporalwiki.model_cards.edits import keep_edits
 from temporalwiki.push_scripts.dataset_repository import (
@@ -33,6 +33,7 @@ def publish_ckl(
     """Publish the configs of a CKL folder that are new or differ in the repository, and yield a line for each step.
 
     All of them go into one commit, which gets the ``tag`` if there is one. Configs that only the repository has stay.
+    A config without rows, which `datasets` cannot load, is left out.
 
     Raises InputError, before anything is sent, if a file does not match its manifest, if the repository is not of CKL
     or has a config of the same name from another wiki, or if a licence forbids commercial use, as LAMA's does, and
@@ -44,6 +45,12 @@ def publish_ckl(
             f"{folder}: licences forbid commercial use: {', '.join(restricted)}; publish with --accept-noncommercial, "
             "or from a folder without these configs"
         )
+    for manifest in manifests:
+        if not has_rows(manifest):
+            yield f"{manifest.config}: none of {manifest.counts.read:,} rows was kept, so it is not published"
+    manifests = [manifest for manifest in manifests if has_rows(manifest)]
+    if not manifests:
+        return
     heads: list[Head] = []
 
     def plan(head: Head) -> list[Revision]:
@@ -79,6 +86,11 @@ def _plan(folder: Path, manifests: Sequence[CklManifest], tag: str | None, head:
     new_card = ckl_card(list((published | new).values()), head.repo_id, settings)
     files["README.md"] = keep_edits(new_card, card).encode()
     return [Revision(_message(new, published), files, replaced_files(head, manifests, files), tag=tag)]
+
+
+def has_rows(manifest: Manifest) -> bool:
+    """Return whether any split of a manifest has a row."""
+    return any(split.num_examples for config in manifest.configs.values() for split in config.splits.values())
 
 
 def published_ckl(head: Head) -> list[CklManifest]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import datetime
 import functools
-import itertools
+import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError, UsageError
@@ -21,6 +21,7 @@ from temporalwiki.builders.configs import SPLITS, names
 from temporalwiki.builders.dataset_folder import check_place, problems
 from temporalwiki.builders.fetch import (
     NoSuchDump,
+    NotYet,
     dates_of_wikidata,
     describe_plan,
     fetch,
@@ -30,12 +31,12 @@ from temporalwiki.builders.fetch import (
 )
 from temporalwiki.builders.finish import ALWAYS
 from temporalwiki.builders.machine import Machine
-from temporalwiki.builders.manifests import BuiltManifest, Manifest, read_intervals, read_manifests
+from temporalwiki.builders.manifests import BuiltManifest, DataFile, Manifest, read_intervals, read_manifests
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.methods import needs
 from temporalwiki.methods.recipes import read_recipe
 from temporalwiki.model_cards.folder_card import folder_card
-from temporalwiki.push_scripts.ckl_dataset import published_ckl
+from temporalwiki.push_scripts.ckl_dataset import has_rows, published_ckl
 from temporalwiki.push_scripts.dataset import (
     check_copies,
     month_tag,
@@ -94,27 +95,32 @@ def monthly(job: MonthlyJob, dry_run: bool = False) -> Iterator[str]:
     dataset = Repository(job.repo_id, "dataset")
     space = Repository(job.leaderboard, "space") if job.leaderboard is not None else None
     ckl = Repository(job.ckl, "dataset") if job.ckl is not None else None
-    newest = Interval(job.wiki, *newest_interval(job.mirrors[0], job.wiki))
-    head = dataset.head()
+    head, newest = dataset.head(), None
     published = published_months(head)
     if others := sorted({month.interval.wiki for month in published} - {job.wiki}):
         raise InputError(f"{dataset.name}: it holds {', '.join(others)}; a repository has one wiki, choose another")
+    try:
+        newest = Interval(job.wiki, *newest_interval(job.mirrors[0], job.wiki))
+    except NotYet as error:
+        yield f"pending: {error}"
     tags = {month.name: month.tag for month in published if month.tag in head.tags}
     wanted: list[Interval] = []
-    new = f"the newest complete month on {job.mirrors[0]} is {job.wiki} {newest.prev} to {newest.recent}"
-    if newest.name in tags:
-        yield f"{new}; {dataset.name} has it already, as {tags[newest.name]}"
-    elif published and published[-1].interval.recent > newest.recent:
-        yield f"{new}; {dataset.name} has a later one, {published[-1].tag}: nothing to do"
-    else:
-        yield new
+    if newest is not None:
+        new = f"the newest complete month on {job.mirrors[0]} is {job.wiki} {newest.prev} to {newest.recent}"
+        if newest.name in tags:
+            yield f"{new}; {dataset.name} has it already, as {tags[newest.name]}"
+        elif published and published[-1].interval.recent > newest.recent:
+            yield f"{new}; {dataset.name} has a later one, {published[-1].tag}: nothing to do"
+        else:
+            yield new
+            wanted = [*(months_between(published[-1].interval.recent, newest) if published else ()), newest]
+    if wanted:
         dataset.check_rights(head, dry_run)
         check_place(job.out, job.wiki)  # a build would refuse the folder only after days of fetching
         if published:
             yield f"{dataset.name}: its newest month is {published[-1].tag} ({published[-1].name})"
         else:
             yield f"{dataset.name}: it has no month yet, so its counts have nothing to be compared with"
-        wanted = [*(months_between(published[-1].interval.recent, newest) if published else ()), newest]
     for other in (space, ckl):  # before days of building and training
         if other is not None:
             other_head = other.head()
@@ -123,33 +129,65 @@ def monthly(job: MonthlyJob, dry_run: bool = False) -> Iterator[str]:
                 _check_ckl(job, other_head)
     if not dry_run and (wanted or job.recipe is not None):  # else nothing reads the months in the folder
         check_copies(job.out, head, read_manifests(job.out))
-    if waiting := unfinished_dump(job.mirrors[0], job.wiki, newest.recent):
-        yield waiting
-    missed: list[Interval] = []
+    if newest and (waiting := unfinished_dump(job.mirrors[0], job.wiki, newest.recent)):
+        yield f"pending: {waiting}"
+    failed: dict[str, Exception] = {}  # by step
+    missed: list[str] = []
     for interval in wanted:
         if interval != newest and (why := _missing_dumps(job, interval, published)):
-            missed.append(interval)
+            missed.append(interval.name)
             yield from _describe_missed(job, interval, why)
-        else:
-            yield from _month(job, interval, published, dry_run)
-            published = published if dry_run else published_months(dataset.head())
-    if ckl is not None:
-        yield from _live_ckl(job, dataset, ckl, wanted if dry_run else [], dry_run)
-    if job.recipe is not None:
-        if not dry_run:
-            remember_published(job.out, dataset.head())  # an earlier run may have been killed before it did
-        yield from _leaderboard(job, newest, dry_run)
+            continue
+        yield from _step(interval.name, _month(job, interval, published, dry_run), failed)
+        if failed:  # later months are compared with this one, and no run looks for it once they are published
+            break
+        published = published if dry_run else published_months(dataset.head())
     if missed:  # an error, because a scheduler reports only errors and no later run looks for these months
-        listed = ", ".join(interval.name for interval in missed)
-        raise InputError(
-            f"{dataset.name}: {listed} could not be fetched, all else is done: the lines above say how to build it"
+        failed["missed"] = InputError(
+            f"{dataset.name}: {', '.join(missed)} could not be fetched: the lines above say how to build it"
         )
+    if ckl is not None:
+        yield from _step("CKL", _live_ckl(job, dataset, ckl, wanted if dry_run else [], dry_run), failed)
+    if job.recipe is not None:
+        last = newest if dry_run else published[-1].interval if published else None
+        yield from _step("leaderboard", _leaderboard(job, dataset, last, dry_run), failed)
+    if len(failed) == 1:
+        raise next(iter(failed.values()))
+    if failed:
+        raise InputError(f"{len(failed)} steps failed: {'; '.join(f'{step}: {failed[step]}' for step in failed)}")
+
+
+def _step(name: str, lines: Iterator[str], failed: dict[str, Exception]) -> Iterator[str]:
+    """Yield the lines of a step, and keep its error in ``failed``: the next step may not need this one."""
+    try:
+        yield from lines
+    except NotYet as error:
+        yield f"pending: {name}: {error}"
+    except InputError as error:
+        failed[name] = error
+    except Exception as error:  # noqa: BLE001 - a fault of ours: it keeps its traceback, and the other steps run
+        sys.excepthook(type(error), error, error.__traceback__)
+        failed[name] = InputError(f"{name}: {type(error).__name__}: {error} (the traceback is above)")
 
 
 def _month(job: MonthlyJob, interval: Interval, published: Sequence[BuiltManifest], dry_run: bool) -> Iterator[str]:
-    """Fetch, build and publish a month with the options of the published months; in a dry run, describe this."""
+    """Fetch, build and publish a month with the options of the published months; in a dry run, describe this.
+
+    A month that waits in the folder, as after a jump, is built again if the server has made other dumps since.
+    """
     options, dates = _options(published), _wikidata(interval, published)
-    if not _is_built(job.out, interval):
+    built = _built(job.out, interval)
+    if built is not None and built.name not in {month.name for month in published}:
+        try:
+            listed = {file.name: file.sha1 for file in plan(interval, job.dumps, job.mirrors, dates)}
+        except InputError as error:
+            listed = {}
+            yield f"{interval.name}: its dumps cannot be compared with the server's: {error}"
+        inputs = {Path(file.file).name: file.sha1 for file in built.inputs}
+        if other := [name for name, sha1 in inputs.items() if listed.get(name, sha1) != sha1]:
+            built = None
+            yield f"{interval.name}: the server has made these dumps again, so it is built again: {', '.join(other)}"
+    if built is None:
         if dry_run:
             yield f"{interval.name}: would fetch to {job.dumps}"
             yield describe_plan(job.dumps, plan(interval, job.dumps, job.mirrors, dates))
@@ -184,30 +222,39 @@ def _describe_build(
 def _live_ckl(
     job: MonthlyJob, dataset: Repository, ckl: Repository, coming: Sequence[Interval], dry_run: bool
 ) -> Iterator[str]:
-    """Make and publish the live CKL that the Hub lacks, for all months on the Hub, in the folder and ``coming``.
+    """Make and publish the live CKL that the Hub lacks, for all months on the Hub and ``coming``.
 
-    The facts of a month without a folder are fetched from the dataset on the Hub.
+    The facts of a month that the dataset folder does not have are fetched from the dataset on the Hub.
     """
     from temporalwiki.builders.ckl.config import write
     from temporalwiki.builders.ckl.live import live
 
     head, dataset_head = ckl.head(), dataset.head()
-    built = {month.name for month in read_intervals(job.out) if _has_facts(month)}
-    on_hub = {month.name: month for month in published_months(dataset_head) if _has_facts(month)}
-    months = sorted({*built, *on_hub, *(interval.name for interval in coming)}, key=lambda name: (name[9:], name))
+    on_hub = {month.name: month for month in published_months(dataset_head) if _facts(month)}
+    months = sorted({*on_hub, *(interval.name for interval in coming)}, key=lambda name: (name[9:], name))
     if not months:
         yield f"{ckl.name}: no month has facts to make live CKL from"
         return
     configs = {f"{kind}-{month}": (kind, month) for month in months for kind in ("updatedlama", "newlama")}
     chain = f"{_start_of_chain(months)}-{months[-1][9:]}"
     configs[f"invariantlama-{chain}"] = ("invariantlama", chain)
-    missing = {name: config for name, config in configs.items() if f"manifests/{name}.json" not in head.files}
+    there = {path[10:-5] for path in head.files if path.startswith("manifests/")}
+    there |= {made.name for made in read_manifests(job.beside("ckl")) if not has_rows(made)}
+    missing = {name: config for name, config in configs.items() if name not in there}
     if not missing:
         yield f"{ckl.name}: has all configs up to {months[-1]}"
         return
     all_months = any(kind == "invariantlama" for kind, _ in missing.values())
     needed = [month for month in months if all_months or any(month == span for _, span in missing.values())]
-    folders = {month: job.beside("facts") / month if month in on_hub.keys() - built else job.out for month in needed}
+    built = {
+        month.sha256: job.out
+        for month in read_intervals(job.out)
+        if not any(file.problem(job.out) for file in _facts(month))
+    }
+    folders = {
+        month: built.get(on_hub[month].sha256, job.beside("facts") / month) if month in on_hub else job.out
+        for month in needed
+    }
     to_fetch = [month for month, folder in folders.items() if folder != job.out]
     if dry_run:
         if to_fetch:
@@ -215,35 +262,26 @@ def _live_ckl(
         yield f"{ckl.name}: would publish {', '.join(missing)}, except those without rows"
         return
     for month in to_fetch:
-        patterns = [on_hub[month].path, f"data/{names('facts', on_hub[month].interval)[0]}/*"]
         download = functools.partial(
             dataset.api.snapshot_download,
             dataset.repo_id,
             repo_type="dataset",
             revision=dataset_head.commit,
             local_dir=folders[month],
-            allow_patterns=patterns,
+            allow_patterns=[on_hub[month].path, *(file.path for file in _facts(on_hub[month]))],
         )
         ask(dataset.name, download)
         yield f"{month}: its facts are fetched from {dataset.name} to {folders[month]}"
-    written = 0
     for kind, span in missing.values():
         places = list(dict.fromkeys(folders.values())) if kind == "invariantlama" else [folders[span]]
         for config in live(kind, places, span, work=job.work):
-            rows = iter(config.splits["test"])
-            first = next(rows, None)
-            if first is None:
-                yield f"{config.name}: no rows from {config.counts.read:,} facts, so it is not published"
-                continue
-            splits = {"test": itertools.chain([first], rows)}
-            manifest = write(replace(config, splits=splits), job.beside("ckl"), folder_card)
+            manifest = write(config, job.beside("ckl"), folder_card)
             for warning in manifest.warnings:
                 say(f"warning: {warning}")
-            counts, written = manifest.counts, written + 1
+            counts = manifest.counts
             yield f"{config.name}: {counts.kept:,} rows from {counts.read:,} facts, in {job.beside('ckl')}"
-    if written:
-        tag = f"{months[-1][9:13]}.{months[-1][13:15]}"
-        yield from publish_dataset(job.beside("ckl"), ckl.repo_id, tag=None if tag in head.tags else tag)
+    tag = f"{months[-1][9:13]}.{months[-1][13:15]}"
+    yield from publish_dataset(job.beside("ckl"), ckl.repo_id, tag=None if tag in head.tags else tag)
 
 
 def _check_ckl(job: MonthlyJob, head: Head) -> None:
@@ -253,8 +291,8 @@ def _check_ckl(job: MonthlyJob, head: Head) -> None:
         raise InputError(f"datasets/{head.repo_id}: it holds live CKL of {', '.join(others)}; choose another --ckl")
 
 
-def _has_facts(manifest: Manifest) -> bool:
-    return any(name.startswith("facts-") for name in manifest.configs)
+def _facts(manifest: Manifest) -> list[DataFile]:
+    return [file for file in manifest.files if file.path.startswith("data/facts-")]
 
 
 def _start_of_chain(months: Sequence[str]) -> str:
@@ -279,7 +317,7 @@ def _missing_dumps(job: MonthlyJob, interval: Interval, published: Sequence[Buil
 
     Any other fault stops the job: a skipped month is not looked for again once a later one is published.
     """
-    if _is_built(job.out, interval):
+    if _built(job.out, interval):
         return None
     try:
         plan(interval, job.dumps, job.mirrors, _wikidata(interval, published))
@@ -326,9 +364,10 @@ def _options(published: Sequence[BuiltManifest]) -> BuildOptions:
         ) from None
 
 
-def _is_built(out: Path, interval: Interval) -> bool:
-    """Return whether a month is complete in the dataset folder."""
-    return any(month.name == interval.name and not problems(out, month) for month in read_intervals(out))
+def _built(out: Path, interval: Interval) -> Manifest | None:
+    """Return the manifest of a month that is complete in the dataset folder, or None."""
+    found = (month for month in read_intervals(out) if month.name == interval.name)
+    return next((month for month in found if not problems(out, month)), None)
 
 
 def _check_takes_new_months(recipe: str) -> None:
@@ -342,14 +381,23 @@ def _check_takes_new_months(recipe: str) -> None:
         )
 
 
-def _leaderboard(job: MonthlyJob, newest: Interval, dry_run: bool) -> Iterator[str]:
-    """Train and score the recipe's missing months, and publish its leaderboard."""
+def _leaderboard(job: MonthlyJob, dataset: Repository, newest: Interval | None, dry_run: bool) -> Iterator[str]:
+    """Train and score the recipe's missing months up to ``newest``, and publish its leaderboard."""
     assert job.recipe is not None
+    if newest is None:
+        yield f"{job.recipe}: waits for the first month of {dataset.name}"
+        return
     if dry_run:
         yield f"{job.recipe}: would train and score what is missing up to {newest.name}"
         if job.leaderboard is not None:
             yield f"{job.recipe}: would publish its leaderboard to spaces/{job.leaderboard}"
         return
+    head = dataset.head()
+    there = {month.name for month in published_months(head)}
+    if waiting := [month.name for month in read_intervals(job.out) if month.name not in there]:
+        yield f"{job.recipe}: waits until {', '.join(waiting)}, which is in {job.out}, is published"
+        return
+    remember_published(job.out, head)  # an earlier run may have been killed before it did
     with needs("eval"):
         from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
         from temporalwiki.model_cards.space import space_card

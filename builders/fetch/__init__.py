@@ -24,12 +24,13 @@ from temporalwiki.builders import checksums, snapshot
 from temporalwiki.builders.build import find_sources
 from temporalwiki.builders.fetch.connection import Connection, check_mirror
 from temporalwiki.builders.fetch.download import chunks, download, part_of
-from temporalwiki.builders.fetch.server import NoSuchDump, Server, Wanted, consecutive_firsts
+from temporalwiki.builders.fetch.server import NoSuchDump, NotYet, Server, Wanted, consecutive_firsts
 from temporalwiki.builders.snapshot import Dump, Interval
 
 __all__ = [
     "MIRROR",
     "NoSuchDump",
+    "NotYet",
     "dates_of_wikidata",
     "describe_plan",
     "fetch",
@@ -46,7 +47,8 @@ CONNECTIONS = 3  # at once, which is the limit of Wikimedia
 def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
     """Return the dates of the newest two finished dumps from the first days of consecutive months, as YYYYMMDD.
 
-    Raises InputError, which says what the server lacks, if it has no two such dumps.
+    Raises NotYet, which says what is not finished, if the server has no two such dumps, and InputError if it lists no
+    two.
     """
     with Connection(say) as connection:
         server = Server(connection, [check_mirror(mirror)])
@@ -62,7 +64,7 @@ def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
             if not any(problems[date] for date in pair):
                 return pair
     missing = "; ".join(f"{date}: {problem}" for date, problem in problems.items() if problem)
-    raise InputError(f"{wiki}: no two finished dumps of consecutive months: {missing}")
+    raise NotYet(f"{wiki}: no two finished dumps of consecutive months: {missing}")
 
 
 def unfinished_dump(mirror: str, wiki: str, after: str) -> str | None:
@@ -120,6 +122,9 @@ def _plan(
     facts_prev, facts_recent = (
         _wikidata(server, dumps, date, exact=named is not None) for date, named in zip(dates, wikidata, strict=True)
     )
+    begins, ends = dates_of_wikidata([Path(file.path) for file in (*facts_prev, *facts_recent)])
+    if ends <= begins and wikidata[1] is None:
+        raise NotYet(f"wikidata: no finished JSON dump after that of {begins} and up to {dates[1]}; try later")
     sides = [
         Dump(date, tuple(dumps / file.path for file in files))
         for date, files in zip(

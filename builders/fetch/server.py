@@ -35,6 +35,10 @@ class NoSuchDump(InputError):
     """The server has no finished dump of this date, not yet or no longer."""
 
 
+class NotYet(NoSuchDump):
+    """The server has no finished dump of this date yet."""
+
+
 @dataclass(frozen=True)
 class Wanted:
     """A file to fetch: its ``path`` in the folder of dumps and its possible ``places`` on a mirror."""
@@ -194,7 +198,7 @@ class Server:
         if (status := _status(jobs, job)) != "done":
             earlier = [day for day in self.dates(wiki) if day < date]
             instead = f", or fetch {earlier[-1]}" if earlier else ""
-            raise NoSuchDump(f"{wiki} {date}: {job} is {status} by {url}; try later{instead}")
+            raise NotYet(f"{wiki} {date}: {job} is {status} by {url}; try later{instead}")
 
     def _urls(self, places: Sequence[str]) -> list[str]:
         return [f"{mirror}/{place}" for mirror in self._mirrors for place in places]

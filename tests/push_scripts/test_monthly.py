@@ -37,6 +37,7 @@ from temporalwiki.push_scripts.monthly import months_between
 import a_ckl_config
 import tiny_models
 from a_disk import disk
+from a_fact import fact, month, new, same
 from a_folder import contents, without_manifests
 from a_month import add_month, article
 from faults.rows import ONE_LINE
@@ -256,17 +257,201 @@ def test_live_ckl_of_another_wiki_is_not_taken_for_this_ones(
 
 def test_live_ckl_without_rows_is_not_published(run: Run, hub: LoopbackHub, has: Has, tmp_path: Path) -> None:
     has(*DATES[:2])
-    for _ in range(2):
-        hub.requests.clear()
-        status, said, _ = run("--ckl", "ORG/ckl")
-        assert status == 0
-        [line] = [line for line in said if line.startswith("invariantlama")]
-        assert re.fullmatch(r"invariantlama-20210801-20210901: no rows from \d+ facts, so it is not published", line)
-    assert sent(hub) == []
+    status, said, _ = run("--ckl", "ORG/ckl")
+    assert status == 0
+    line = r"invariantlama-20210801-20210901: none of \d+ rows was kept, so it is not published"
+    assert any(re.fullmatch(line, one) for one in said)
     wanted = ["newlama-20210801-20210901", "updatedlama-20210801-20210901"]
     files = hub.repo("dataset", "ORG/ckl").files()
     assert sorted(path[10:-5] for path in files if path.startswith("manifests/")) == wanted
-    assert sorted(path.name for path in (tmp_path / "temporalwiki.ckl" / "data").iterdir()) == wanted
+    hub.requests.clear()
+    assert run("--ckl", "ORG/ckl")[1][-1] == "datasets/ORG/ckl: has all configs up to 20210801-20210901"
+    assert sent(hub) == []
+
+
+UNDATED = {"dated": "undated", "newly_stated": False}  # for the split backfilled
+
+
+@pytest.mark.fault(
+    "unattended job",
+    "monthly --ckl: facts that nothing dates, in all rows or in some",
+    "both splits are published, with the bytes that `ckl` writes",
+)
+@pytest.mark.parametrize("dated", [(), (1, 2, 3)], ids=["all", "some"])
+def test_live_ckl_has_the_bytes_that_the_command_ckl_writes(
+    dated: tuple[int, ...], run: Run, hub: LoopbackHub, has: Has, tmp_path: Path
+) -> None:
+    folder, name = tmp_path / "temporalwiki", "20211101-20211201"
+    lands = [
+        {"subject": f"Land {i} X", "subject_id": f"Q{i}", "obj": f"Ann {i}", "object_id": f"Q{i}0"}
+        for i in range(1, 7)
+    ]
+    rows = [(fact if i % 2 else new)(**land, **({} if i in dated else UNDATED)) for i, land in enumerate(lands, 1)]
+    month(folder, name, changed=rows, unchanged=[same(subject_id="Q99")])
+    list(publish_dataset(folder, REPO))
+    has(*DATES[:2])
+    assert run("--ckl", "ORG/ckl")[0] == 0
+    for kind in ("updatedlama", "newlama", "invariantlama"):
+        assert main(["ckl", kind, "--probes", str(folder), "--out", str(tmp_path / "ckl")]) == 0
+    wanted = contents(tmp_path / "ckl")
+    counts = json.loads(wanted[f"manifests/updatedlama-{name}.json"])["configs"][f"updatedlama-{name}"]["splits"]
+    assert [counts[split]["num_examples"] > 0 for split in ("test", "backfilled")] == [bool(dated), True]
+    found = hub.repo("dataset", "ORG/ckl").files()
+    assert {path: found[path] for path in wanted if path.startswith("data/")} == {
+        path: data for path, data in wanted.items() if path.startswith("data/")
+    }
+
+
+# A step that fails
+
+
+def after(hub: LoopbackHub, tmp_path: Path) -> None:
+    """Let the Hub have a later month than the server, so that the job has only the steps after it."""
+    month(tmp_path / "temporalwiki", changed=[fact(), new(subject_id="Q5")], unchanged=[same(subject_id="Q9")])
+    list(publish_dataset(tmp_path / "temporalwiki", REPO))
+
+
+@pytest.mark.fault(
+    "unattended job", "monthly: one step fails", "the steps that do not need it run; the last line names each failure"
+)
+@pytest.mark.parametrize("failing", ["CKL", "CKL, by a fault of the program", "leaderboard", "both"])
+def test_the_other_steps_run_and_the_last_line_says_what_failed(
+    failing: str, run: Run, hub: LoopbackHub, has: Has, tmp_path: Path, recipe: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    after(hub, tmp_path)
+    has(*DATES[:2])
+    trained: list[str] = []
+
+    def leaderboard(*_: Any) -> Iterator[str]:
+        trained.append("")
+        if failing in ("leaderboard", "both"):
+            raise InputError("2 of 4 cells failed")
+        yield "the page is up to date"
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise AssertionError("22 rows written")
+
+    monkeypatch.setattr(monthly, "_leaderboard", leaderboard)
+    if failing == "CKL, by a fault of the program":
+        monkeypatch.setattr("temporalwiki.builders.ckl.live.live", broken)
+    elif failing in ("CKL", "both"):
+        hub.fault("POST", r"ORG/ckl/commit/main$", status=400)
+    status, _, err = run("--ckl", "ORG/ckl", "--recipe", str(recipe()))
+    assert (status, trained) == (1, [""])
+    last = err.splitlines()[-1]
+    expected = {
+        "CKL": "temporalwiki monthly: datasets/ORG/ckl: the Hub answered 400 to ",
+        "leaderboard": "temporalwiki monthly: 2 of 4 cells failed",
+        "both": "temporalwiki monthly: 2 steps failed: CKL: datasets/ORG/ckl: the Hub answered 400 to ",
+        "CKL, by a fault of the program": (
+            "temporalwiki monthly: CKL: AssertionError: 22 rows written (the traceback is above)"
+        ),
+    }[failing]
+    assert last.startswith(expected), last
+    assert (failing != "both") or last.endswith("; leaderboard: 2 of 4 cells failed")
+    assert ("Traceback" in err) == ("program" in failing)
+    if failing == "leaderboard":
+        assert list(hub.repo("dataset", "ORG/ckl").tags) == ["2021.12"]
+
+
+# A month that is not there yet
+
+
+NOT_YET = {
+    "a late Wikidata dump": (
+        lambda files: {path: data for path, data in files.items() if "entities/20211001/" not in path},
+        "pending: 20210901-20211001: wikidata: no finished JSON dump after that of 20210901 and up to 20211001; try "
+        "later",
+    ),
+    "a dump in progress": (
+        lambda files: (
+            files
+            | {
+                path: data.replace(b'"done"', b'"in-progress"')
+                for path, data in files.items()
+                if path == "enwiki/20211001/dumpstatus.json"
+            }
+        ),
+        "pending: enwiki: no two finished dumps of consecutive months: 20211001: articlesmultistreamdump is "
+        "in-progress",
+    ),
+}
+
+
+@pytest.mark.fault(
+    "unattended job",
+    "monthly: a dump of Wikipedia or Wikidata comes later",
+    "one line says `pending`, with status 0; other steps run, and the month is made when the dump is there",
+)
+@pytest.mark.parametrize("case", NOT_YET)
+def test_a_month_that_is_not_there_yet_is_pending(
+    case: str, run: Run, hub: LoopbackHub, has: Has, server: FileServer
+) -> None:
+    without, line = NOT_YET[case]
+    has(*DATES[:2])
+    assert run()[0] == 0
+    has(*DATES[1:3])
+    whole, server.files = server.files, without(server.files)
+    for words in ([], ["--dry-run"], ["--ckl", "ORG/ckl"]):
+        status, said, err = run(*words)
+        assert (status, err.count("Traceback"), tags(hub)) == (0, 0, ["2021.09"])
+        assert line in said, said
+    assert list(hub.repo("dataset", "ORG/ckl").tags) == ["2021.09"]
+    server.files = whole
+    assert run()[0] == 0
+    assert tags(hub) == ["2021.09", "2021.10"]
+
+
+@pytest.fixture(scope="module")
+def faulty(everything: Mapping[str, bytes], tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """Return the server's files where the dumps of 2021-10-01 are of a world three times as large."""
+    folder = tmp_path_factory.mktemp("faulty")
+    write_page_props(folder, write_world(folder, World(people=90, dates=DATES, wikidata_dates=DATES)))
+    large = served(folder)
+    return {path: large.get(path, data) if "/20211001/" in path else data for path, data in everything.items()}
+
+
+@pytest.mark.fault(
+    "unattended job",
+    "monthly: counts jump because of a faulty dump, which the server makes again",
+    "the month is refused each day, and made from the new dumps; nothing of the refused month is published",
+)
+def test_a_refused_month_is_compared_with_the_server_the_next_day(
+    run: Run, hub: LoopbackHub, has: Has, server: FileServer, faulty: dict[str, bytes], tmp_path: Path
+) -> None:
+    publish_first(run, hub, has)
+    has(*DATES[:3])
+    right, server.files = server.files, {path: faulty[path] for path in server.files}
+    for _ in range(2):
+        server.requests.clear()
+        status, said, err = run("--ckl", "ORG/ckl")
+        assert (status, tags(hub)) == (1, ["2021.09"])
+        assert "counts jump: " in err.splitlines()[-1]
+        assert all("20211001" not in path for path in hub.repo("dataset", "ORG/ckl").files())
+    assert fetched(server) == set()
+    server.files = right
+    status, said, err = run("--ckl", "ORG/ckl")
+    assert status == 0, (said, err)
+    [line] = [line for line in said if "made these dumps again" in line]
+    assert "wikidata-20211001-all.json.gz" in line and "20210901-pages" not in line
+    assert tags(hub) == ["2021.09", "2021.10"]
+    build(find_sources(tmp_path / "dumps", Interval("enwiki", *DATES[1:3])), tmp_path / "wanted", tmp_path / "x")
+    wanted = contents(tmp_path / "wanted" / "data")
+    found = hub.repo("dataset", REPO).files()
+    assert {path: found[f"data/{path}"] for path in wanted} == wanted
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_built_month_is_published_if_its_dumps_cannot_be_compared(
+    status: int, run: Run, hub: LoopbackHub, has: Has, server: FileServer
+) -> None:
+    has(*DATES[:2])
+    hub.fault("POST", r"/commit/main$", status=403)
+    assert run()[0] == 1
+    server.fault("entities/20210901/", Fault(status=status), times=99)
+    server.fault("wikidatawiki/20210901/", Fault(status=status), times=99)
+    assert run()[0] == 0
+    assert tags(hub) == ["2021.09"]
 
 
 def test_three_months_one_after_another(run: Run, hub: LoopbackHub, has: Has, server: FileServer) -> None:
@@ -524,7 +709,7 @@ def test_months_that_were_missed_and_are_gone_are_said(
     place = tmp_path / "another machine"
     status, said, err = run(*dry, place=place)
     # cron mails only failures, and no later run looks for this month
-    assert (status, "20210901-20211001 could not be fetched, all else is done" in err) == (1, True)
+    assert (status, "20210901-20211001 could not be fetched: " in err) == (1, True)
     at = next(i for i, line in enumerate(said) if line.startswith("20210901-20211001: is missing"))
     assert "no such dump" in said[at]
     out = place / "temporalwiki"
@@ -742,7 +927,7 @@ def test_a_recipe_goes_on_with_the_new_month_and_its_leaderboard_is_published(
         f"{words[1]}: would publish its leaderboard to spaces/{SPACE}",
     ]
     status, _, err = run(*words)
-    assert status == 0, err
+    assert status == 0, (said, err)
     assert tags(hub) == ["2021.09"]
     page = hub.repo("space", SPACE).files()["index.html"]
     assert b"20210801-20210901" in page and b"20210901-20211001" not in page
