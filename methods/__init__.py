@@ -41,6 +41,8 @@ METHODS = {  # figures take their colours in this order: new methods come last
     "o_lora": MethodEntry("OLoRA", "O-LoRA", "keeps new low-rank adapters orthogonal to earlier ones"),
     "osf": MethodEntry("OSF", "OSF", "trains each matrix outside its strongest directions"),
     "study": MethodEntry("Study", "Study", "reads each new sentence in several wordings"),
+    "sdft": MethodEntry("SDFT", "SDFT", "learns from itself with the new text in its context"),
+    "sparse": MethodEntry("Sparse", "Sparse", "trains what new text uses more than old text"),
 }
 # Controls: they must learn nothing of the facts, and have no rank.
 CONTROLS = {

@@ -31,7 +31,7 @@ class EWC(Method):
     penalty: float = option(10.0, "weight of the past relative to the new data", at_least=0)
     fisher_examples: int = option(256, "past examples from which the Fisher information is estimated", at_least=1)
 
-    def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss:
+    def extra_loss(self, model: Model, examples: Callable[..., list[Batch]], phase: Phase) -> ExtraLoss:
         """Return the function for the penalty. An interrupted run left F in the phase's folder."""
         trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         saved = phase.folder / "fisher" / "fisher.safetensors"

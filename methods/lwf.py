@@ -31,7 +31,7 @@ class LwF(Method):
     weight: float = option(1.0, "weight of the distillation relative to the loss", at_least=0)
     temperature: float = option(2.0, "temperature that softens both distributions", above=0)
 
-    def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss:
+    def extra_loss(self, model: Model, examples: Callable[..., list[Batch]], phase: Phase) -> ExtraLoss:
         """Return the function for the distillation term. The teacher is a frozen copy of the starting checkpoint."""
         teacher = copy.deepcopy(model).eval().requires_grad_(False)
 

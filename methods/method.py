@@ -90,6 +90,11 @@ class Method:
     shardable: ClassVar[bool] = True  # whether its extra loss and hooks work on weights that FSDP shards
     unsupported_architecture: ClassVar[str] = ""  # "encoder-decoder", "decoder-only" or "" (it supports both)
 
+    @property
+    def text_weight(self) -> float:
+        """The weight of the text's cross entropy in the loss."""
+        return 1.0
+
     def __post_init__(self) -> None:
         """Raise UsageError for a value that an option does not allow."""
         check_options(self, f"{type(self).__module__.rpartition('.')[2]}: ")
@@ -143,11 +148,11 @@ class Method:
         """Return the method's own optimizer for the parameter ``groups``, or None to use the one in the options."""
         return None
 
-    def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss | None:
+    def extra_loss(self, model: Model, examples: Callable[..., list[Batch]], phase: Phase) -> ExtraLoss | None:
         """Return a function for a term to add to the loss, or None. Called before the first step of training.
 
         ``examples(n)`` returns up to n examples of the past data, in micro-batches (of the new data for methods that
-        read no past data).
+        read no past data), and ``examples(n, new=True)`` of the new data.
         """
         return None
 

@@ -28,7 +28,7 @@ class OLoRA(LoRA):
 
     weight: float = option(0.5, "weight of the overlap with the adapters of earlier phases", at_least=0)
 
-    def extra_loss(self, model: Model, examples: Callable[[int], list[Batch]], phase: Phase) -> ExtraLoss | None:
+    def extra_loss(self, model: Model, examples: Callable[..., list[Batch]], phase: Phase) -> ExtraLoss | None:
         """Return the function for the overlap, or None in a first phase."""
         fused = is_fused(model)
         pairs = [pair for layer in adapters(model) for pair in _pairs(layer, fused)]

@@ -454,7 +454,7 @@ class ContinualTrainer(ContinualMixin, Trainer):
         share = StepShare(
             num_items_in_batch / self.accelerator.num_processes, 1 / self.args.gradient_accumulation_steps
         )
-        loss = loss / share.tokens
+        loss = self.method.text_weight * loss / share.tokens
         if (balance := getattr(output, "aux_loss", None)) is not None:
             weight = self.model.config.get_text_config(decoder=True).router_aux_loss_coef
             loss = loss + weight * balance.to(loss.device) * share.fraction
@@ -581,8 +581,8 @@ def make_trainer(
             batch: Mapping[str, Any] = collate([source[number] for number in some])
             yield {key: tensor.to(trainer.args.device) for key, tensor in batch.items()}
 
-    def sample_batches(wanted: int) -> list[Batch]:
-        source = training_data.new if training_data.past is None else training_data.past
+    def sample_batches(wanted: int, new: bool = False) -> list[Batch]:
+        source = training_data.new if new or training_data.past is None else training_data.past
         # evenly spaced, so that a small sample covers all of the data
         chosen = np.unique(np.linspace(0, len(source) - 1, min(wanted, len(source))).astype(int))
         return list(batches(source, chosen.tolist()))

@@ -45,6 +45,8 @@ _PAPERS = {
     "lwf": "li2016",
     "merge": "wortsman2022",
     "study": "yang2025",
+    "sdft": "shenfeld2026",
+    "sparse": "lin2025",
 }
 
 

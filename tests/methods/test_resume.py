@@ -36,6 +36,7 @@ OWN = {
     "recadam": ("--t0", 2, "--gamma", 20),  # so that both Adam and the pull count in five steps
     "ewc": ("--fisher-examples", 4, "--penalty", 1000),
     "light_tuning": ("--config", "facts"),
+    "sdft": ("--length", 6, "--text", 0.5),
     "study": ("--config", "diffset-1112"),
 }
 METHODS_OF = {

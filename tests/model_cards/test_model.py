@@ -276,6 +276,7 @@ def test_it_cites_the_benchmark_and_the_methods_paper(method: str) -> None:
         "recadam": ["chen2020"], "mix_review": ["he2021"], "replay": ["li2025"], "lora": ["hu2022"],
         "dora": ["liu2024"], "k_adapter": ["wang2021"], "ewc": ["kirkpatrick2017"], "lwf": ["li2016"],
         "merge": ["wortsman2022"], "o_lora": ["wang2023"], "osf": ["nayak2025"], "study": ["yang2025"],
+        "sdft": ["shenfeld2026"], "sparse": ["lin2025"],
     }  # fmt: skip
     assert keys == ["jang2022temporalwiki", "jang2022towards", *expected.get(method, [])]
     assert text.count("{") == text.count("}")

@@ -45,8 +45,8 @@ BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW, BROWN = (
     "#9A6A3A",  # not of theirs; grey is for controls
 )
 COLOURS = (BLUE, VERMILLION, GREEN, PURPLE, SKY, ORANGE, YELLOW, BROWN)
-# the last ones are stars with four, six and eight points
-MARKERS: tuple[Any, ...] = (*"s^DvPX<>p*hdH8", (4, 1, 0), (6, 1, 0), (8, 1, 0))
+# the last ones are stars with four, six, eight and three points
+MARKERS: tuple[Any, ...] = (*"s^DvPX<>p*hdH8", (4, 1, 0), (6, 1, 0), (8, 1, 0), (3, 1, 0))
 DASHES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)), (0, (3, 1, 1, 1, 1, 1)))
 HATCHES = ("", "///")
 LONGEST, _SHORTEST = 30, 8  # characters per label
