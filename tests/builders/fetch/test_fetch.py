@@ -299,6 +299,16 @@ def test_a_part_of_another_version_is_not_continued(server: FileServer, tmp_path
     assert not (tmp_path / PART).exists()
 
 
+def test_a_part_that_is_too_long_is_thrown_away(
+    server: FileServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / PART).parent.mkdir(parents=True)
+    (tmp_path / PART).write_bytes(FILES[BIG] + b"more")
+    fetch(MONTH, tmp_path, [server.url])
+    assert dumps_in(tmp_path) == FILES
+    assert "wrong bytes" not in capsys.readouterr().err  # the server is not to blame
+
+
 def test_a_file_that_changes_while_it_comes_is_fetched_again(
     server: FileServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

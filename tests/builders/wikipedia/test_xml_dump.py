@@ -54,6 +54,10 @@ def test_of_a_history_the_newest_revision_at_the_date_is_taken(tmp_path: Path) -
         revision("three", 3, 2, at="2021-11-05T00:00:00Z"),
         revision("two", 2, 1, at="2021-10-31T23:59:59Z"),
     ]
+    midnight = [
+        revision("a second later", 9, at="2021-11-01T00:00:01Z"),
+        revision("now", 8, at="2021-11-01T00:00:00Z"),
+    ]
     path = write_bz2(
         tmp_path / "d.xml.bz2",
         header() + page(5, "T", revisions=revisions) + page(6, "Later", "x", at="2021-12-01T00:00:00Z") + FOOTER,
@@ -63,6 +67,8 @@ def test_of_a_history_the_newest_revision_at_the_date_is_taken(tmp_path: Path) -
     at_november, counts = read(path, at="20211101")
     assert [p.text for p in at_november] == ["two"]
     assert counts.dropped == {"after_the_date": 1}
+    path = write_bz2(tmp_path / "m.xml.bz2", header() + page(7, "M", revisions=midnight) + FOOTER)
+    assert [p.text for p in read(path, at="20211101")[0]] == ["now"]  # the date is included
 
 
 def test_a_redirect_of_today_was_an_article_at_the_date(tmp_path: Path) -> None:
@@ -70,7 +76,8 @@ def test_a_redirect_of_today_was_an_article_at_the_date(tmp_path: Path) -> None:
     then, now = "2021-10-01T00:00:00Z", "2021-11-20T00:00:00Z"
     became = [revision("Text.", 1, at=then), revision("#REDIRECT [[X]]", 2, 1, at=now)]
     was = [revision("#redirect: [[X]]", 3, at=then), revision("Text.", 4, 3, at=now)]
-    pages = page(1, "Became", revisions=became, redirect=True) + page(2, "Was", revisions=was)
+    # an export lists revisions in any order
+    pages = page(1, "Became", revisions=became[::-1], redirect=True) + page(2, "Was", revisions=was)
     path = write_bz2(tmp_path / "d.xml.bz2", header() + pages + FOOTER)
     assert [p.redirect for p in read(path, at="20211101")[0]] == [False, True]
     assert [p.redirect for p in read(path, at="20211201")[0]] == [True, False]
@@ -374,9 +381,10 @@ def test_an_older_revision_does_not_stand_in_for_one_beyond_bounds(
     monkeypatch.setattr("temporalwiki.builders.wikipedia.xml_dump.MAX_REVISION", 10_000)
     monkeypatch.setattr("temporalwiki.builders.streams.OUT", 1_000)
     revisions = [revision("old", 1), revision("0" * 100_000, 2, 1, at="2021-10-02T00:00:00Z")]
-    path = write_bz2(tmp_path / "d.xml.bz2", header() + page(1, "T", revisions=revisions) + FOOTER)
-    found, counts = read(path)
-    assert (found, counts.dropped) == ([], {"too_long": 1})
+    for listed in (revisions, revisions[::-1]):
+        path = write_bz2(tmp_path / "d.xml.bz2", header() + page(1, "T", revisions=listed) + FOOTER)
+        found, counts = read(path)
+        assert (found, counts.dropped) == ([], {"too_long": 1})
 
 
 REAL = {
