@@ -27,23 +27,14 @@ def ckl_card(
     On the Hub, ``repo_id`` names the repository. ``kept`` has the settings that the maintainer added to the header,
     with further configs and their ``dataset_info``.
     """
-    in_order = list(SCHEMAS)
-    manifests = sorted(manifests, key=lambda manifest: (in_order.index(manifest.kind), manifest.config))
-    configs = {}
-    for manifest in manifests:
-        splits = dict(sorted(_config(manifest).splits.items(), key=lambda split: _place(_SPLITS, split[0])))
-        configs[manifest.config] = CardConfig(manifest.config, SCHEMAS[manifest.kind], splits)
-    short_names = {}
-    for manifest in manifests:  # sorted by name, so the newest interval with the same months takes the short name
-        if (short_name := _config(manifest).short_name) not in (None, *configs):
-            short_names[str(short_name)] = configs[manifest.config]
-    offered = loadable(configs | short_names)
+    manifests = _in_order(manifests)
+    offered = offered_configs(manifests)
     found = {code: None for manifest in manifests for code in languages(manifest.language) or ()}
     front = header(
         offered,
         kept or {},
         language=list(found) or None,
-        license=_licences(manifests),
+        license=licences_of(manifests),
         pretty_name="CKL",
         task_categories=["fill-mask", "question-answering", "text-generation"],
         tags=["temporalwiki", "continual-learning", "knowledge"],
@@ -51,6 +42,26 @@ def ckl_card(
     )
     card = f"{front}\n{_body(manifests, offered, repo_id)}\n"
     return signed(card) if repo_id else card
+
+
+def offered_configs(manifests: Sequence[CklManifest]) -> dict[str, CardConfig]:
+    """Return the configs that can be loaded, by their full and short names."""
+    configs = {}
+    for manifest in _in_order(manifests):
+        splits = dict(sorted(_config(manifest).splits.items(), key=lambda split: _place(_SPLITS, split[0])))
+        configs[manifest.config] = CardConfig(manifest.config, SCHEMAS[manifest.kind], splits)
+    short_names = {}
+    for manifest in _in_order(
+        manifests
+    ):  # sorted by name, so the newest interval with the same months takes the short name
+        if (short_name := _config(manifest).short_name) not in (None, *configs):
+            short_names[str(short_name)] = configs[manifest.config]
+    return loadable(configs | short_names)
+
+
+def _in_order(manifests: Sequence[CklManifest]) -> list[CklManifest]:
+    in_order = list(SCHEMAS)
+    return sorted(manifests, key=lambda manifest: (in_order.index(manifest.kind), manifest.config))
 
 
 def _config(manifest: CklManifest) -> Config:
@@ -85,7 +96,7 @@ def _is_judge(manifest: CklManifest, name: str) -> bool:
     return isinstance(judges, list | dict) and name in judges  # a dict in older folders
 
 
-def _licences(manifests: Sequence[CklManifest]) -> list[str]:
+def licences_of(manifests: Sequence[CklManifest]) -> list[str]:
     """Return all licences, the most restrictive first."""
     found = {licence for manifest in manifests for licence in manifest.licences}
     return sorted(found, key=lambda licence: ("-nc" not in licence, licence))
@@ -118,7 +129,7 @@ def _body(manifests: Sequence[CklManifest], offered: Mapping[str, CardConfig], r
         sources={source: _names(group) for source, group in sources.items()},
         licences={
             licence: _names([manifest for manifest in manifests if licence in manifest.licences])
-            for licence in _licences(manifests)
+            for licence in licences_of(manifests)
         },
         limits=dict.fromkeys(kinds()["ckl"][described]["limits"] for _, described in groups),
         papers=list(_papers(manifests)),

@@ -34,16 +34,7 @@ def dataset_card(
     maintainer added to the header, with further configs and their ``dataset_info``. ``rows`` are the sections that
     show rows (``dataset_rows``), and ``tokens`` is a sentence about the tokens of the newest interval.
     """
-    configs: dict[str, CardConfig] = {}
-    for manifest in manifests:
-        for name, config in _configs(manifest):
-            kind = _kind(name)
-            splits = {split: config.splits[split] for split in SPLITS[kind] if split in config.splits}
-            configs[name] = CardConfig(name, SCHEMAS[kind], splits)
-    for manifest in manifests:  # a later interval with the same months takes the short name over
-        for name, config in _configs(manifest):
-            configs[str(config.short_name)] = configs[name]
-    configs = loadable(configs)
+    configs = offered_configs(manifests)
     diffsets = [name for manifest in manifests for name, _ in _configs(manifest) if _kind(name) == "diffset"]
     imported = [isinstance(manifest, ImportedManifest) for manifest in manifests]
     front = header(
@@ -61,6 +52,20 @@ def dataset_card(
     )
     card = f"{front}\n{_body(manifests, configs, repo_id, rows, tokens)}\n"
     return signed(card) if repo_id else card
+
+
+def offered_configs(manifests: Sequence[Manifest]) -> dict[str, CardConfig]:
+    """Return the configs that can be loaded, by their full and short names; oldest interval first."""
+    configs: dict[str, CardConfig] = {}
+    for manifest in manifests:
+        for name, config in _configs(manifest):
+            kind = _kind(name)
+            splits = {split: config.splits[split] for split in SPLITS[kind] if split in config.splits}
+            configs[name] = CardConfig(name, SCHEMAS[kind], splits)
+    for manifest in manifests:  # a later interval with the same months takes the short name over
+        for name, config in _configs(manifest):
+            configs[str(config.short_name)] = configs[name]
+    return loadable(configs)
 
 
 def _configs(manifest: Manifest) -> list[tuple[str, Config]]:

@@ -14,7 +14,7 @@ import jinja2
 from temporalwiki.base.json_files import read_yaml
 from temporalwiki.base.markdown import code, escaped, table_row
 
-_FOLDER = Path(__file__).with_name("templates")
+TEMPLATES = Path(__file__).with_name("templates")
 
 
 def fill(template: str, **values: Any) -> str:
@@ -27,7 +27,7 @@ def fill(template: str, **values: Any) -> str:
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    found = jinja2.Environment(loader=jinja2.FileSystemLoader(_FOLDER), undefined=jinja2.StrictUndefined)
+    found = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), undefined=jinja2.StrictUndefined)
     found.filters |= {"escaped": escaped, "code": code, "commas": _commas, "row": _row, "day": in_words}
     found.globals |= {"kinds": kinds(), "citations": citations}
     return found
@@ -44,13 +44,13 @@ def _row(cells: Iterable[object]) -> str:
 @functools.cache
 def kinds() -> dict[str, Any]:
     """Return the content of kinds.yaml: descriptions of configs, columns, limits and licences."""
-    described: dict[str, Any] = read_yaml(_FOLDER / "kinds.yaml")
+    described: dict[str, Any] = read_yaml(TEMPLATES / "kinds.yaml")
     return described
 
 
 def citations(keys: Iterable[str]) -> str:
     """Return the BibTeX entries of papers, by their keys in papers.bib."""
-    entries = (_FOLDER / "papers.bib").read_text("utf-8").strip().split("\n\n")
+    entries = (TEMPLATES / "papers.bib").read_text("utf-8").strip().split("\n\n")
     by_key = {entry[entry.index("{") + 1 : entry.index(",")]: entry for entry in entries}
     return "\n\n".join(by_key[key] for key in keys)
 

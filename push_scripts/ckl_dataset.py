@@ -64,6 +64,7 @@ def publish_ckl(
 
 def _plan(folder: Path, manifests: Sequence[CklManifest], tag: str | None, head: Head) -> list[Revision]:
     # imported here: importing huggingface_hub takes a second
+    from temporalwiki.model_cards import croissant
     from temporalwiki.model_cards.ckl_dataset import ckl_card
 
     published = {manifest.config: manifest for manifest in published_ckl(head)}
@@ -83,8 +84,9 @@ def _plan(folder: Path, manifests: Sequence[CklManifest], tag: str | None, head:
     names = {either for name, config in configs for either in (name, config.short_name)}
     card = head.read("README.md")
     settings = maintainers_settings(card, names.__contains__)
-    new_card = ckl_card(list((published | new).values()), head.repo_id, settings)
-    files["README.md"] = keep_edits(new_card, card).encode()
+    together = list((published | new).values())
+    files["README.md"] = keep_edits(ckl_card(together, head.repo_id, settings), card).encode()
+    files[croissant.PATH] = croissant.ckl_croissant(together, head.repo_id, tag or "main")
     return [Revision(_message(new, published), files, replaced_files(head, manifests, files), tag=tag)]
 
 

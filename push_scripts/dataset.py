@@ -226,6 +226,7 @@ def _revision(
     head: Head,
 ) -> Revision:
     # imported here: importing huggingface_hub takes a second
+    from temporalwiki.model_cards import croissant
     from temporalwiki.model_cards.dataset import dataset_card
     from temporalwiki.model_cards.dataset_rows import rows_section
     from temporalwiki.model_cards.eval_yaml import eval_yaml
@@ -253,6 +254,7 @@ def _revision(
         **data,
         manifest.path: to_json(content),
         "README.md": keep_edits(dataset_card(months, head.repo_id, settings, rows, tokens), card).encode(),
+        croissant.PATH: croissant.dataset_croissant(months, head.repo_id, tag),
     }
     if benchmark := eval_yaml(months):
         files["eval.yaml"] = benchmark.encode()

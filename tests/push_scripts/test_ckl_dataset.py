@@ -62,6 +62,7 @@ def test_all_configs_go_in_one_commit_and_a_rerun_does_nothing(folder: Path, hub
     assert [message for message in messages if "CKL" in message] == [f"CKL: add kilt-fever, {UPDATED}"]
     assert set(files(hub)) - {".gitattributes"} == {
         "README.md",
+        "croissant.json",
         f"data/{UPDATED}/test-00000-of-00001.parquet",
         "data/kilt-fever/test-00000-of-00001.parquet",
         f"manifests/{UPDATED}.json",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,6 +16,7 @@ from huggingface_hub import DatasetCard, snapshot_download
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.builders.manifests import read_manifests
 from temporalwiki.builders.seal import seal
+from temporalwiki.model_cards.template import kinds
 from temporalwiki.push_scripts import dataset
 from temporalwiki.push_scripts.dataset import publish_dataset
 
@@ -64,6 +66,20 @@ def assert_consistent(hub: LoopbackHub) -> None:
             folders = {path.rpartition("/")[0] for path in there}
             for config in DatasetCard(there["README.md"].decode()).data.to_dict()["configs"]:
                 assert {one["path"].rpartition("/")[0] for one in config["data_files"]} <= folders
+
+
+def test_each_revision_has_its_croissant_file_and_the_canary(folder: Path, hub: LoopbackHub) -> None:
+    for number, tag in enumerate(("2021.12", "2022.01")):
+        month(folder, number)
+        run(folder)
+        there = files(hub, tag)
+        metadata = json.loads(there["croissant.json"])
+        assert metadata["version"] == tag
+        described = {one["name"] for one in metadata["recordSet"]}
+        offered = {config["config_name"] for config in header(hub, tag)["configs"]}
+        assert described == {name for name in offered if re.search(r"-\d{8}", name)}
+        assert kinds()["canary"] in metadata["description"]
+        assert kinds()["canary"].split()[-1] in there["README.md"].decode()
 
 
 def test_a_seal_is_sent_alone_or_with_a_month_and_never_changes(folder: Path, hub: LoopbackHub) -> None:
