@@ -57,6 +57,7 @@ def build(
     unchanged_fraction: Annotated[float, Arg("X")] = _DEFAULTS.unchanged_fraction,
     compare: Annotated[str, Arg("RULE")] = _DEFAULTS.compare,
     caps: Annotated[str | Caps, Arg("S,R,O")] | None = CAPS,
+    variant: Annotated[str, Arg("CODE")] | None = _DEFAULTS.variant,
     allow_truncated: Flag = False,
     accept_dates: Flag = False,
     engine: Engine = "local",
@@ -84,6 +85,8 @@ def build(
             exact ignores only white space, as in the paper.
         caps: at most these shares of a split's probes may have the same subject, relation and object; none keeps all
             aligned facts. In Python, also three numbers or None.
+        variant: variant of the language for text with several and for labels, such as zh-tw or sr-el; by default what
+            readers see who chose none.
         allow_truncated: read dumps that were cut off, and record it in the manifest.
         accept_dates: build even if a dump's newest revision does not fit the date of its snapshot.
         engine: where tasks run. ray: on the cluster of RAY_ADDRESS, or on one of this machine. slurm: as job arrays,
@@ -108,6 +111,7 @@ def build(
         allow_truncated=allow_truncated,
         compare=compare,
         caps=_caps(caps) if isinstance(caps, str) else caps,
+        variant=variant,
     )
     sources = find_sources(Path(dumps), interval, dates)
     folder, kept = Path(out), work_folder(out, work)

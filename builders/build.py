@@ -35,6 +35,7 @@ from temporalwiki.builders.wikidata.tables import COPIED
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia import page_props
 from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
+from temporalwiki.builders.wikipedia.languages import lacking
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 
 __all__ = ["UNCHANGED_PAGES", "BuildOptions", "Sources", "WorkFolder", "build", "check_folders", "find_sources"]
@@ -75,11 +76,12 @@ def build(
     ``accept_dates`` is true, for a dump whose newest revision does not fit the date of its snapshot.
     """
     options, machine = options or BuildOptions(), machine or Machine()
+    language = options.language(sources.interval)
     out, work = check_folders(out, work, sources.interval.wiki)  # the locks have the names of the folders
     with only_one(work, "build"), only_one(out, "build"):
         dataset_folder.finish_install(out)
         dataset_folder.warn_of_damage(out, sources.interval.name)
-        return _Build(sources, out, work, options, machine, card, accept_dates, list(remarks)).run()
+        return _Build(sources, out, work, options, language, machine, card, accept_dates, list(remarks)).run()
 
 
 @dataclass
@@ -90,6 +92,7 @@ class _Build:
     out: Path
     work: Path
     options: BuildOptions
+    language: str  # or its variant
     machine: Machine
     card: dataset_folder.Card | None
     accept_dates: bool
@@ -101,6 +104,9 @@ class _Build:
 
     def run(self) -> BuiltManifest:
         self._warn_of_old_facts()
+        if lacked := lacking(self.language):
+            tables = f"{' and '.join(lacked)} of {self.language} are not known, so the English ones serve"
+            self._warn(f"{tables}; docs/how_to/add_a_language.md says how to add them")
         self.folders = WorkFolder(self.work, self.sources, self.options, self._checksums())
         self._extract()
         folder = self._interval_folder()
@@ -208,7 +214,7 @@ class _Build:
     def _extract_wikidata(self, name: str, dump: Dump, previous: Path | None = None) -> None:
         """Extract a Wikidata dump. Items that ``previous`` has in the same revision are not parsed but copied."""
         folder = self.extracts[name] = self.folders.facts(dump)
-        tasks = wikidata_extract.plan(dump, self.interval.wiki, self.interval.language, self.options.allow_truncated)
+        tasks = wikidata_extract.plan(dump, self.interval.wiki, self.language, self.options.allow_truncated)
         if (lost := unchanged_items.lost(folder)) is not None:
             say(f"{name}: {lost} is missing or has changed; the dump is read again")
             remove(folder)
@@ -261,10 +267,10 @@ class _Build:
         first = self.sources.recent.files[0]
         namespaces = read_header(first).namespaces
         checksums.check_unchanged(first, self.hashed[str(first)])
-        language, whole = self.interval.language, "wikipedia" in self.options.include
+        whole = "wikipedia" in self.options.include
         seed, compare = self.options.seed, self.options.compare
         prev, recent = (self.extracts[f"wiki-extract {side}"] for side in _SIDES)
-        tasks = wiki_diff.plan(prev, recent, language, namespaces, seed, UNCHANGED_PAGES, whole, compare)
+        tasks = wiki_diff.plan(prev, recent, self.language, namespaces, seed, UNCHANGED_PAGES, whole, compare)
         self._stage("wiki-diff", wiki_diff.run, tasks, folder)
         for side in _SIDES:
             articles = self._extracted(f"wiki-extract {side}", "pages")["articles"]

@@ -55,6 +55,7 @@ class TemporalWikiConfig(datasets.BuilderConfig):  # type: ignore[misc]
     allow_truncated: bool = False
     compare: str = "folded"
     caps: Caps | None = CAPS
+    variant: str | None = None
     accept_dates: bool = False
 
 

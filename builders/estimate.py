@@ -102,7 +102,8 @@ def _time(seconds: float) -> str:
 
 def _stages(sources: Sources, work: Path, options: BuildOptions, last: Mapping[str, StageRun]) -> Iterator[Stage]:
     """Yield the stages in order, named as in the manifest; ``last`` has the costs of the last build."""
-    wiki, language, truncated = sources.interval.wiki, sources.interval.language, options.allow_truncated
+    wiki, truncated = sources.interval.wiki, options.allow_truncated
+    language = options.language(sources.interval)
     hashed = checksums.plan(sources.files)
     known = checksums.known(work / "checksums", hashed)
     sha1 = {file: known[task]["sha1"] for file, task in zip(sources.files, hashed, strict=True) if task in known}

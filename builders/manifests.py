@@ -251,6 +251,7 @@ class BuiltWith(msgspec.Struct, frozen=True):
     compare: str
     caps: tuple[float, float, float] | None
     allow_truncated: bool = False
+    variant: str | None = None  # of the language
 
 
 class StageRun(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ _WIKI = re.compile(r"[a-z][a-z0-9_]{0,60}wiki")
 _PART = re.compile(r"(\d*)\.xml-p(\d+)p(\d+)(?:\.bz2|\.gz)?$")
 
 # Database names whose language code is not the name without "wiki".
-_LANGUAGE = {
+LANGUAGES = {
     "simple": "en",
     "no": "nb",
     "als": "gsw",
@@ -86,7 +86,7 @@ class Interval:
     def language(self) -> str:
         """The language code of the wiki's labels in Wikidata."""
         code = self.wiki.removesuffix("wiki")
-        return _LANGUAGE.get(code, code.replace("_", "-"))
+        return LANGUAGES.get(code, code.replace("_", "-"))
 
     @property
     def site(self) -> str:

@@ -21,6 +21,7 @@ from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia import page_props, sentences
 from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
 from temporalwiki.builders.wikipedia.novelty import COMPARISONS
+from temporalwiki.builders.wikipedia.variants import variant_of
 
 UNCHANGED_PAGES = 10_000  # articles whose text outside the diffset is sampled, for intrinsic evaluation
 
@@ -35,6 +36,7 @@ class BuildOptions:
     allow_truncated: bool = False
     compare: str = "folded"
     caps: Caps | None = CAPS
+    variant: str | None = None
 
     def __post_init__(self) -> None:
         if self.compare not in COMPARISONS:
@@ -46,6 +48,14 @@ class BuildOptions:
             raise UsageError(f"the fraction of unchanged facts must be from 0 to 1, not {self.unchanged_fraction}")
         if self.caps is not None and not (len(self.caps) == 3 and all(0 < share <= 1 for share in self.caps)):
             raise UsageError(f"the caps must be three shares above 0 and up to 1, or none, not {self.caps}")
+
+    def language(self, interval: Interval) -> str:
+        """Return the code of the language, or of its variant, that text and labels take. Raises UsageError."""
+        known = variant_of(interval.language)
+        if self.variant is not None and not (known and self.variant in known.of_language):
+            there = f"there are {', '.join(known.of_language)}" if known else "its language has none"
+            raise UsageError(f"there is no variant {self.variant!r} of {interval.wiki}; {there}")
+        return self.variant or interval.language
 
 
 @dataclass(frozen=True)
@@ -113,8 +123,9 @@ class WorkFolder:
 
     def facts(self, dump: Dump) -> Path:
         """Return the folder for the extract of a Wikidata dump."""
-        wiki = self.sources.interval.wiki
-        key = fingerprint(wikidata_extract.VERSION, self.inputs(dump.files), wiki, self.options.allow_truncated)
+        wiki, language = self.sources.interval.wiki, self.options.language(self.sources.interval)
+        with_labels = (wiki, language, self.options.allow_truncated)
+        key = fingerprint(wikidata_extract.VERSION, self.inputs(dump.files), *with_labels)
         return self.path / "extracts" / f"wikidata-{dump.date}-{wiki}-{key}"
 
     def page_items(self, table: Path) -> Path:

@@ -62,7 +62,7 @@ _SHARES = {
     for split in ("unchanged", "changed", "deleted")
 }
 # options that change the counts
-_OPTIONS = ("include", "unchanged_fraction", "unchanged_pages", "allow_truncated", "compare", "caps")
+_OPTIONS = ("include", "unchanged_fraction", "unchanged_pages", "allow_truncated", "compare", "caps", "variant")
 
 
 def large_changes(manifest: BuiltManifest, before: BuiltManifest) -> list[str]:

@@ -357,6 +357,7 @@ def _options(published: Sequence[BuiltManifest]) -> BuildOptions:
             unchanged_fraction=options.unchanged_fraction,
             compare=options.compare,
             caps=options.caps,
+            variant=options.variant,
         )
     except (TypeError, ValueError) as error:
         raise InputError(

@@ -14,6 +14,8 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from temporalwiki.builders.wikipedia.variants import label_variants
+
 _LARGEST = 10**18 - 1  # ids have at most 18 digits
 _ID = re.compile(r"[QP][1-9][0-9]{0,17}")
 _MODIFIED = re.compile(r"20[0-9]{2}-[01][0-9]-[0-3][0-9]T[0-9:]{8}Z")
@@ -128,8 +130,12 @@ class NotAnEntity(ValueError):
 
 
 def label_languages(language: str) -> tuple[str, ...]:
-    """Return the languages whose labels are used, best first: the wiki's, its base language, "mul", then English."""
-    chain = [language, language.split("-")[0], "mul", "en"]
+    """Return the languages whose labels are used, best first.
+
+    These are the wiki's, its base language, their variants, "mul", and then English.
+    """
+    base = language.split("-")[0]
+    chain = [language, *label_variants(language), base, *label_variants(base), "mul", "en"]
     if language == "en":
         chain += ["en-gb", "en-us", "en-ca"]
     return tuple(dict.fromkeys(chain))

@@ -24,7 +24,7 @@ from temporalwiki.builders.streams import split
 from temporalwiki.builders.wikipedia.titles import HASH, title_hash
 from temporalwiki.builders.wikipedia.xml_dump import DumpCounts, read_header, read_pages
 
-VERSION = 9  # a new version makes the extracts of earlier builds stale
+VERSION = 10  # a new version makes the extracts of earlier builds stale
 RANGE = 64 << 20  # compressed bytes a task, if the file can be cut
 
 ARTICLES = pa.schema(

@@ -14,11 +14,12 @@ import functools
 import re
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from pathlib import Path
 
 from temporalwiki.base.json_files import read_yaml
 from temporalwiki.builders.wikipedia.formulas import plain_formula
-from temporalwiki.builders.wikipedia.languages import language_of
+from temporalwiki.builders.wikipedia.languages import is_redirect, language_of, mediawiki_names
 from temporalwiki.builders.wikipedia.prose_lines import (
     ASIDE,
     END_NAMED,
@@ -32,6 +33,7 @@ from temporalwiki.builders.wikipedia.prose_lines import (
     read_lines,
 )
 from temporalwiki.builders.wikipedia.template_text import Rules, template_name, template_text
+from temporalwiki.builders.wikipedia.variants import convert
 from temporalwiki.builders.wikipedia.words import words
 
 MAX_CHARACTERS = 4_000_000
@@ -68,10 +70,10 @@ def paragraphs(wikitext: str, *, namespaces: Mapping[str, int] | None = None, la
 def read_page(wikitext: str, *, namespaces: Mapping[str, int] | None = None, language: str = "en") -> Lines:
     """Return the ``paragraphs`` of a page, and the names of the templates that were dropped inside prose."""
     text = _normalized(wikitext)
-    if text[:40].lstrip().lower().startswith("#redirect"):
+    if text[:40].lstrip().lower().startswith("#redirect") or is_redirect(text):
         return Lines([], PAGE_START, [])
     wiki = _Wiki(namespaces, language)
-    return read_lines(_lines(text, wiki), PAGE_START, wiki.headings)
+    return read_lines(_lines(text, wiki), PAGE_START, wiki.language.headings)
 
 
 def read_versions(
@@ -103,17 +105,18 @@ class _Wiki:
     """What decides how the pages of a wiki read: its names for files, its templates and its headings."""
 
     def __init__(self, namespaces: Mapping[str, int] | None, language: str) -> None:
-        self.hidden = _hidden_prefixes(namespaces)
-        self.templates, self.headings = language_of(language)
+        self.language = language_of(language)
+        self.hidden = hidden_prefixes(tuple(namespaces.items()) if namespaces else (), language)
 
     def replace_template(self, inside: Frame, before: str, after: str) -> tuple[str, str]:
         """Return what replaces a template, and the text after it."""
         for index in range(1, len(inside), 2):
             if NAMED in inside[index]:
                 inside[index] = NAMES.sub("", inside[index])
-        shown = template_text(inside, self.templates)
+        rules = self.language.templates
+        shown = template_text(inside, rules, self.language.numbers)
         if not shown:
-            shown = _named(inside[0], before, self.templates) + (GONE if before[-1:] in _BEFORE_GONE else "")
+            shown = _named(inside[0], before, rules) + (GONE if before[-1:] in _BEFORE_GONE else "")
         if inside[0][:1] == "{" and after[:1] == "}":  # {{{a parameter}}}
             after = after[1:]
         return shown, after
@@ -129,7 +132,10 @@ def marked_lines(wikitext: str, *, namespaces: Mapping[str, int] | None = None, 
 
 def _lines(text: str, wiki: _Wiki) -> str:
     text = _without_verbatim(text)
+    if wiki.language.variant and "-{" in text:
+        text = convert(text, wiki.language.variant)
     text = _expand_templates(text, wiki)
+    text = _without_switches(text, wiki.language.switches)
     text = _without_tables(text)
     text = _unlink(text, wiki.hidden)
     return _without_html(text)
@@ -299,6 +305,22 @@ def _named(start: str, before: str, rules: Rules) -> str:
     return f"{NAMED}{name}{END_NAMED}"
 
 
+# __NOTOC__ and the like. A word in capital letters, or in a script without them, can also be one of an extension.
+_SWITCH = re.compile(r"(?:__|＿＿)([^\s_＿]{1,60}+(?:_[^\s_＿]{1,60}+){0,8}+)(?:__|＿＿)")
+_CAPITALS = re.compile(r"[^\W\d_a-z]{2,40}+(?:_[^\W\d_a-z]{1,40}+)*+")
+
+
+def _without_switches(text: str, switches: AbstractSet[str]) -> str:
+    if "__" not in text and "＿＿" not in text:
+        return text
+
+    def shown(match: re.Match[str]) -> str:
+        word = match[1]
+        return "" if word in switches or word.lower() in switches or _CAPITALS.fullmatch(word) else match[0]
+
+    return _SWITCH.sub(shown, text)
+
+
 # ---------------------------------------------------------------------------------------------------
 # Pass 3: tables.
 
@@ -306,26 +328,44 @@ _TABLE = re.compile(rf"\n[ \t:*#;{GONE}]*+(?:(\{{\|)|\|\}}(?!\}}))|<(?:(table)\b
 _HEADING_LINE = re.compile(r"\n=")
 
 
+_LONE_TEMPLATE = re.compile(rf"\n[ \t]*+{GONE}[ \t{GONE}]*+(?=\n|\Z)")
+
+
+def _end_of_rows(text: str, start: int, end: int) -> int:
+    """Return where a template stands on a line of its own below the last row of tables in a section, or its end."""
+    row = max(text.rfind("\n|", start, end), text.rfind("\n!", start, end), start)
+    closing = _LONE_TEMPLATE.search(text, row, end)
+    return closing.end() if closing else end
+
+
 def _without_tables(text: str) -> str:
-    if "{|" not in text and "<table" not in text.lower():
+    if "{|" not in text and "|}" not in text and "<table" not in text.lower():
         return text
     text = "\n" + text
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
+    before = 0
     for match in _TABLE.finditer(text):
         if match[1] or match[2]:
             opened.append(match.start())
         elif opened:
             spans.append((opened.pop(), match.end()))
+        else:
+            section = max(before, text.rfind("\n=", before, match.start()))
+            if (start := text.find(f"\n{GONE}\n!", section, match.start())) >= 0:
+                spans.append((start, match.end()))  # a template opened it
+        before = match.end()
     if opened:
-        # A table that is never closed ends with its section.
+        # A table that is never closed ends with its section, or with a template below its last row.
         headings = [match.start() for match in _HEADING_LINE.finditer(text)]
-        headings.append(len(text))
-        headings.reverse()
+        ends = [_end_of_rows(text, *section) for section in pairwise([0, *headings, len(text)])]
+        sections = list(zip([*headings, len(text)], ends, strict=True))
+        sections.reverse()
         for start in opened:
-            while headings[-1] < start:
-                headings.pop()
-            spans.append((start, headings[-1]))
+            while sections[-1][0] < start:
+                sections.pop()
+            section, rows = sections[-1]
+            spans.append((start, rows if rows > start else section))
     kept: list[str] = []
     position = 0
     for start, end in sorted(spans):
@@ -350,20 +390,20 @@ _EXTERNAL = re.compile(
 # Tried only where a run of blanks begins, not at each blank.
 _QUALIFIER = re.compile(r"(?<![ _])[ _]*+(?:\([^()]*\)|（[^（）]*）)\Z|,[^,]*\Z")
 
-_PREFIXES = read_yaml(Path(__file__).with_name("link_prefixes.yaml"))
-FILES_AND_CATEGORIES = frozenset(_PREFIXES["files_and_categories"])
-INTERLANGUAGE = frozenset(_PREFIXES["interlanguage"])
-
-
-def _hidden_prefixes(namespaces: Mapping[str, int] | None) -> AbstractSet[str]:
-    """Return the prefixes of links whose text is not part of the sentence: files and categories."""
-    return _with_own_names(tuple(namespaces.items())) if namespaces else FILES_AND_CATEGORIES
+# Names of the namespaces of large wikis, which their editors also write on others.
+_COPIED = frozenset(read_yaml(Path(__file__).with_name("link_prefixes.yaml")))
 
 
 @functools.lru_cache(maxsize=16)  # every page of a wiki has the same
-def _with_own_names(namespaces: tuple[tuple[str, int], ...]) -> AbstractSet[str]:
-    own = (name for name, key in namespaces if key in (FILE, CATEGORY))
-    return FILES_AND_CATEGORIES.union(name.replace(" ", "_").lower() for name in own)
+def hidden_prefixes(namespaces: tuple[tuple[str, int], ...], language: str) -> AbstractSet[str]:
+    """Return the prefixes of links whose text is not part of the sentence: files and categories."""
+    own = (name.replace(" ", "_").lower() for name, key in namespaces if key in (FILE, CATEGORY))
+    return _COPIED.union(language_of(language).files_and_categories, own)
+
+
+@functools.cache
+def _editions() -> frozenset[str]:
+    return frozenset(mediawiki_names()["editions"])
 
 
 def _unlink(text: str, hidden: AbstractSet[str]) -> str:
@@ -412,7 +452,7 @@ def _shown_text(inside: Frame, hidden: AbstractSet[str]) -> str:
     target, bar, text = inside[0].partition("|")
     if ":" in target:
         prefix = _prefix(target)
-        if prefix in hidden or prefix in INTERLANGUAGE:
+        if prefix in hidden or prefix in _editions():
             return ASIDE
         if not prefix:
             target = target.lstrip(" :")

@@ -28,7 +28,6 @@ class Headings(NamedTuple):
     lists_only: frozenset[str] = frozenset()  # in these, lists are references but a paragraph may be about the subject
 
 
-_SWITCH = re.compile(r"__[^\W\d_a-z]{2,40}+(?:_[^\W\d_a-z]{1,40}+)*+__")
 _QUOTES = re.compile(r"'{2,}")
 _ENTITY = re.compile(r"&(#[0-9]{1,8}|#[xX][0-9A-Fa-f]{1,7}|[A-Za-z][A-Za-z0-9]{1,31});")
 _INVISIBLE = re.compile(
@@ -59,8 +58,6 @@ class Lines(NamedTuple):
 
 def read_lines(text: str, state: SectionState, headings: Headings) -> Lines:
     """Return the paragraphs of a text that begins in a section of ``state``, with the state at its end."""
-    if "_" in text:
-        text = _SWITCH.sub("", text)
     result: list[str] = []
     prose: list[str] = []
     items: list[str] = []

@@ -20,7 +20,7 @@ from temporalwiki.builders.wikipedia.plain_text import UnreadablePage, paragraph
 from temporalwiki.builders.wikipedia.prose_lines import FORMULA
 
 Paragraph = list[str]
-VERSION = 3  # a new version, like another version of sentencex, makes the diffs of earlier builds stale
+VERSION = 4  # a new version, like another version of sentencex, makes the diffs of earlier builds stale
 
 # CPU time for one page. No page of any dump so far needed a second: this is a safety net.
 SECONDS = 60.0

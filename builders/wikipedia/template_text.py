@@ -26,8 +26,44 @@ SOUND, END_SOUND = "\x03", "\x04"  # around a pronunciation, which is dropped if
 JOINT = "\x05"  # before a fraction: 1{{frac|1|4}} is 1 1/4 and not 11/4
 
 
+_PLAIN_NUMBER = re.compile(r"([+\-−]?)(\d+)(?:\.(\d*))?\Z")
+_GROUPS = {False: re.compile(r"(?<=\d)(?=(?:\d{3})+\Z)"), True: re.compile(r"(?<=\d)(?=(?:\d\d)*\d{3}\Z)")}
+
+
+class Numbers(NamedTuple):
+    """How a language writes numbers; without arguments, as English does."""
+
+    marks: tuple[str, str] = (",", ".")  # between groups of digits, and before decimals
+    lakh: bool = False  # groups as in 12,34,567
+    least: int = 1  # digits before the first mark of a group
+    digits: str = ""  # from 0 to 9, if they are not those of ASCII
+    raw: tuple[str, ...] = ("r",)  # what asks formatnum for a number as computers write it
+    plain: tuple[str, ...] = ("nosep",)  # what asks formatnum for a number without groups
+
+    def written(self, number: str, grouped: bool = True) -> str:
+        """Return a plain number with the language's marks and a true minus sign, and anything else unchanged."""
+        number = number.strip()
+        found = _PLAIN_NUMBER.match(number) if len(number) <= 40 else None
+        if not found:
+            return number
+        sign, whole, decimals = found.groups()
+        if grouped and len(whole) >= 3 + self.least:
+            whole = _GROUPS[self.lakh].sub(self.marks[0], whole)
+        text = sign.replace("-", "−") + whole + ("" if decimals is None else self.marks[1] + decimals)
+        return text.translate(dict(zip(b"0123456789", self.digits, strict=False))) if self.digits else text
+
+    def read(self, text: str) -> str:
+        """Return a number of the language as computers write it."""
+        mark = self.marks[0]
+        text = "".join(text.split()) if mark == " " else text.replace(mark, "") if mark else text
+        text = text.replace(self.marks[1], ".").replace("−", "-").strip()
+        return text.translate(dict(zip(map(ord, self.digits), "0123456789", strict=False)))
+
+
 class Arguments(dict[str, str]):
     """The arguments of a template by name; positional ones are "1", "2", ...; "0" is the template's own name."""
+
+    numbers = Numbers()  # of the wiki's language
 
     def first(self, *names: str) -> str:
         """Return the first of these arguments that is not blank, stripped, or ""."""
@@ -62,17 +98,23 @@ def template_name(start: str) -> str:
     return name.removeprefix("template:").lstrip()
 
 
-def template_text(inside: list[str], rules: Rules) -> str:
+def template_text(inside: list[str], rules: Rules, numbers: Numbers) -> str:
     """Return the text that a template adds to the sentence, often "".
 
     ``inside`` is the text between its braces in parts: raw text and the text of inner templates in turn. The first
-    part is raw text. ``rules`` come from the wiki's language.
+    part is raw text. ``rules`` and ``numbers`` come from the wiki's language.
     """
     name = template_name(inside[0])
     rule = rules.get(name)
     if rule is None and name.startswith(_FAMILY_NAMES):
         rule = next(rule for prefix, rule in FAMILIES.items() if name.startswith(prefix))
-    return rule(_arguments(inside)) if rule else ""
+    elif rule is None and ":" in name:
+        rule = rules.get(name.partition(":")[0].rstrip() + ":")
+    if not rule:
+        return ""
+    arguments = _arguments(inside)
+    arguments.numbers = numbers
+    return rule(arguments)
 
 
 _ARGUMENT_TOKENS = re.compile(r"(\[\[|\]\]|\|)")
@@ -303,25 +345,14 @@ def _before_christ(args: Arguments) -> str:
 # Numbers, formulas, money.
 
 _SUPERSCRIPT = str.maketrans("0123456789+-−–()", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻⁻⁽⁾")
-_PLAIN_NUMBER = re.compile(r"([+\-−]?)(\d+)(\.\d*)?\Z")
-_THOUSANDS_BOUND = re.compile(r"(?<=\d)(?=(?:\d{3})+\Z)")
 
 
-def _thousands(number: str) -> str:
-    """Return a plain number with commas between thousands and a true minus sign, and anything else unchanged."""
-    number = number.strip()
-    plain = _PLAIN_NUMBER.match(number) if len(number) <= 40 else None
-    if not plain:
-        return number
-    sign, whole, decimals = plain.groups("")
-    if len(whole) > 3:
-        whole = _THOUSANDS_BOUND.sub(",", whole)
-    return sign.replace("-", "−") + whole + decimals
-
-
-def _formatted_number(args: Arguments) -> str:
+def formatted_number(args: Arguments) -> str:
     """{{formatnum:1234}}"""
-    return _thousands(args["0"].partition(":")[2])
+    number, how = args["0"].partition(":")[2], args.first("1").lower()
+    if how in args.numbers.raw:
+        return args.numbers.read(number)
+    return args.numbers.written(number, grouped=how not in args.numbers.plain)
 
 
 def _fraction(args: Arguments) -> str:
@@ -349,7 +380,7 @@ def _value(args: Arguments) -> str:
     number, uncertainty, below = args.positional(3)[:3]
     in_number = _EXPONENT.match(number)
     number, exponent = in_number.groups() if in_number else (number, args.first("e"))
-    number = _thousands(number)
+    number = args.numbers.written(number)
     if uncertainty and below:
         number += f" +{uncertainty} −{below}"
     elif uncertainty:
@@ -406,7 +437,7 @@ def _nuclide(args: Arguments) -> str:
 def _currency(args: Arguments) -> str:
     code = args.first("2", "type") or "usd"
     symbol = _words("currencies").get(code.lower())
-    amount = _thousands(args.first("1"))
+    amount = args.numbers.written(args.first("1"))
     return f"{symbol}{amount}" if symbol else f"{amount} {code}"
 
 
@@ -450,9 +481,9 @@ def _unit(code: str) -> _Unit:
     return _Unit(code, code, code)
 
 
-def _measured(value: str) -> str:
+def _measured(value: str, numbers: Numbers) -> str:
     mantissa, e, exponent = _MIXED.sub(r"\1 \2", value[:60]).replace("//", "/").partition("e")
-    return _thousands(mantissa) + (f"×10{_raised(exponent)}" if e else "")
+    return numbers.written(mantissa) + (f"×10{_raised(exponent)}" if e else "")
 
 
 def _convert(args: Arguments) -> str:
@@ -461,7 +492,7 @@ def _convert(args: Arguments) -> str:
     text = ""
     index = 0
     while index < len(values) and _MEASURED.match(values[index]):
-        text += _measured(values[index])
+        text += _measured(values[index], args.numbers)
         index += 1
         separator, following = [*values[index : index + 2], "", ""][:2]
         if separator not in ranges or not _MEASURED.match(following):
@@ -473,7 +504,7 @@ def _convert(args: Arguments) -> str:
     code, number, second = [*values[index : index + 3], "", ""][:3]
     units = [(code, "")]
     if (code, second) in _COMPOUND and _MEASURED.match(number):
-        units.append((second, _measured(number)))
+        units.append((second, _measured(number, args.numbers)))
     abbreviation = args.first("abbr") or ("on" if args["0"].strip().lower() == "cvt" else "")
     if abbreviation in ("none", "values"):
         return text
@@ -503,7 +534,7 @@ def _population_density(args: Arguments) -> str:
         density = f"{people / area:.{digits}f}"
     except (ValueError, ZeroDivisionError, OverflowError):
         return ""
-    return f"{_thousands(density)}/{_unit(args.first('3')).symbol}"
+    return f"{args.numbers.written(density)}/{_unit(args.first('3')).symbol}"
 
 
 _GAUGE = re.compile(r"([\d.]+)\s*(mm|m|ft|in)?")
@@ -511,7 +542,7 @@ _GAUGE = re.compile(r"([\d.]+)\s*(mm|m|ft|in)?")
 
 def _rail_gauge(args: Arguments) -> str:
     gauge = _GAUGE.match(args.first("1"))
-    return f"{_thousands(gauge[1])} {gauge[2] or 'mm'}" if gauge else _text(args)
+    return f"{args.numbers.written(gauge[1])} {gauge[2] or 'mm'}" if gauge else _text(args)
 
 
 def _coordinates(args: Arguments) -> str:
@@ -572,7 +603,6 @@ def _textual_citation(args: Arguments) -> str:
 
 _OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
 _FIELD = re.compile(r"\{([\w/]+)(?::([,^]))?\}")
-_STYLES: dict[str | None, Callable[[str], str]] = {None: str, ",": _thousands, "^": _raised}
 
 
 def phrase(pattern: str) -> Renderer:
@@ -580,10 +610,14 @@ def phrase(pattern: str) -> Renderer:
     parts = [(part, [names.split("/") for names, _ in _FIELD.findall(part)]) for part in _OPTIONAL.split(pattern)]
 
     def render(args: Arguments) -> str:
+        def shown(field: re.Match[str]) -> str:
+            value, style = args.first(*field[1].split("/")), field[2]
+            return args.numbers.written(value) if style == "," else _raised(value) if style else value
+
         text = ""
         for index, (part, fields) in enumerate(parts):
             if all(args.first(*names) for names in fields):
-                text += _FIELD.sub(lambda field: _STYLES[field[2]](args.first(*field[1].split("/"))), part)
+                text += _FIELD.sub(shown, part)
             elif index % 2 == 0:  # outside of brackets
                 return ""
         return text
@@ -610,6 +644,5 @@ FAMILIES: dict[str, Renderer] = {
     "lang-": _language_in_name,
     "script/": _text,
     "ipa-": _pronunciation,
-    "formatnum:": _formatted_number,
 }
 _FAMILY_NAMES = tuple(FAMILIES)

@@ -18,6 +18,7 @@ from xml.parsers import expat
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.streams import Piece, pieces
+from temporalwiki.builders.wikipedia.languages import is_redirect
 
 MAX_REVISION = 64 << 20  # characters; MediaWiki itself refuses pages over 2 MB of wikitext
 MAX_NAMESPACE = 1 << 30
@@ -26,7 +27,6 @@ _MAX_HEADER = 1 << 20
 _PAGE = re.compile(rb"<page(?=[\s/>])")
 _PAGE_OR_END = re.compile(rb"<page(?=[\s/>])|</mediawiki")
 _NUMBER = re.compile(r"\s*-?[0-9]{1,18}\s*", re.ASCII)
-_REDIRECT = re.compile(r"\s*#[^\s\[:]+\s*(?::\s*)?\[\[", re.IGNORECASE)
 _OF_PAGE = frozenset({"title", "ns", "id"})
 _OF_REVISION = frozenset({"id", "parentid", "timestamp", "model", "text"})
 _CUT = {expat.errors.codes[name] for name in (
@@ -342,7 +342,7 @@ class _PageReader:
             page_id,
             number,
             title,
-            bool(_REDIRECT.match(text if missing is None else "")) if by_text else "redirect" in page,
+            is_redirect(text if missing is None else "") if by_text else "redirect" in page,
             self._number(revision.get("id")),
             self._number(revision.get("parentid")) or None,
             timestamp,

@@ -127,6 +127,12 @@ def test_labels_fall_back_from_a_language_to_its_base_any_and_english() -> None:
     assert label("ko", mul="Seoul*", en="Seoul") == "Seoul*"
     assert label("ko", en="Seoul", de="Seul") == "Seoul"
     assert label("pt-br", pt="Moscovo") == "Moscovo"
+    assert label("pt", pt_br="Moscou", mul="Moskva", en="Moscow") == "Moscou"
+    assert label("zh", zh_hans="莫斯科", en="Moscow") == "莫斯科"
+    assert label("zh", zh_tw="莫斯科", mul="Moskva") == "莫斯科"
+    assert label("zh-tw", zh="京", zh_hk="莫斯科", zh_hans="莫") == "莫斯科"
+    assert label("sr", sr_el="Moskva", en="Moscow") == "Moskva"
+    assert label("nb", nn="Moskva", en="Moscow") == "Moskva"
     assert label("en", en_gb="colour", de="Farbe") == "colour"
     assert label("en", de="Farbe") is None
     assert label("en", en="", mul="x") == "x"

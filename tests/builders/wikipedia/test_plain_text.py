@@ -358,7 +358,7 @@ def test_links_by_one_pattern_are_links_by_pairs(text: str) -> None:
     def shown(inside: list[str], _: str, after: str) -> tuple[str, str]:
         return plain_text._shown_text(inside, hidden), after
 
-    hidden = plain_text._hidden_prefixes(None)
+    hidden = plain_text.hidden_prefixes((), "en")
     quick, paired = plain_text._without_links(text, hidden), plain_text._without_pairs(text, "[[", "]]", shown)
     assert list(map("".join, quick)) == list(map("".join, paired))
 
