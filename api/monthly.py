@@ -26,6 +26,7 @@ from temporalwiki.builders import fetch as fetcher
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.push_scripts import monthly as job_of_a_month
 from temporalwiki.push_scripts import status as state
+from temporalwiki.push_scripts.month_source import DumpServer, GitSource
 
 
 def monthly(
@@ -41,6 +42,8 @@ def monthly(
     jobs: Count | None = None,
     memory: Annotated[str | int, Arg("SIZE")] | None = None,
     mirror: Annotated[Sequence[str], Arg("URL", repeat=True)] = (),
+    clone: Annotated[str, Arg("DIR")] | None = None,
+    converter: Annotated[str, Arg("FILE")] | None = None,
     accept_jump: Flag = False,
     accept_dates: Flag = False,
     recipe: Annotated[str, Arg("RECIPE")] | None = None,
@@ -64,6 +67,9 @@ def monthly(
             than there is.
         mirror: dump server, as in `fetch`, by default https://dumps.wikimedia.org; the first one determines the newest
             month.
+        clone: clone of a git repository to make dumps from, in place of a dump server. The newest complete month is
+            the one before its newest commit's. Update the clone yourself (`git fetch`).
+        converter: Python script that writes the clone's dumps, such as examples/software/convert.py.
         accept_jump: publish even if counts jump since last month.
         accept_dates: build even if a dump's newest revision does not fit the date of its snapshot, as in `build`.
         recipe: recipe of an experiment on all months since a first one (`since:`).
@@ -71,10 +77,16 @@ def monthly(
             one of --repo.
         leaderboard: Space for the experiment's leaderboard, ORG/NAME.
 
-    Raises UsageError for a leaderboard without a recipe.
+    Raises UsageError for a leaderboard without a recipe, or a clone without a converter.
     """
     if leaderboard is not None and recipe is None:
         raise UsageError("--leaderboard shows the results of an experiment: name its recipe with --recipe")
+    if (clone is None) != (converter is None) or (clone is not None and mirror):
+        raise UsageError(
+            "a clone needs a script that converts it, and no mirror: give --clone and --converter together"
+        )
+    first, *others = mirror or [fetcher.MIRROR]
+    source = GitSource(clone, converter) if clone and converter else DumpServer(first, tuple(others))
     job = job_of_a_month.MonthlyJob(
         wiki=wiki,
         repo_id=repo,
@@ -82,7 +94,7 @@ def monthly(
         out=Path(out),
         work=work_folder(out, work),
         machine=find_machine("local" if dry_run else engine, jobs, memory),  # a dry run needs no cluster
-        mirrors=tuple(mirror or [fetcher.MIRROR]),
+        source=source,
         accept_jump=accept_jump,
         accept_dates=accept_dates,
         recipe=recipe,

@@ -19,16 +19,7 @@ from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl.templates import LANGUAGES
 from temporalwiki.builders.configs import SPLITS, names
 from temporalwiki.builders.dataset_folder import check_place, problems
-from temporalwiki.builders.fetch import (
-    NoSuchDump,
-    NotYet,
-    dates_of_wikidata,
-    describe_plan,
-    fetch,
-    newest_interval,
-    plan,
-    unfinished_dump,
-)
+from temporalwiki.builders.fetch import NoSuchDump, NotYet, dates_of_wikidata, describe_plan
 from temporalwiki.builders.finish import ALWAYS
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, DataFile, Manifest, read_intervals, read_manifests
@@ -45,6 +36,7 @@ from temporalwiki.push_scripts.dataset import (
     remember_published,
 )
 from temporalwiki.push_scripts.hub import Repository, ask
+from temporalwiki.push_scripts.month_source import DumpServer, GitSource
 from temporalwiki.push_scripts.repository_state import Head
 
 
@@ -58,7 +50,7 @@ class MonthlyJob:
     out: Path  # the dataset folder; the Hub keeps months that are deleted here
     work: Path
     machine: Machine
-    mirrors: tuple[str, ...]  # the first one says which months exist
+    source: DumpServer | GitSource
     accept_jump: bool = False
     accept_dates: bool = False
     recipe: str | None = None  # of an experiment that takes in each new month
@@ -100,13 +92,13 @@ def monthly(job: MonthlyJob, dry_run: bool = False) -> Iterator[str]:
     if others := sorted({month.interval.wiki for month in published} - {job.wiki}):
         raise InputError(f"{dataset.name}: it holds {', '.join(others)}; a repository has one wiki, choose another")
     try:
-        newest = Interval(job.wiki, *newest_interval(job.mirrors[0], job.wiki))
+        newest = Interval(job.wiki, *job.source.newest(job.wiki))
     except NotYet as error:
         yield f"pending: {error}"
     tags = {month.name: month.tag for month in published if month.tag in head.tags}
     wanted: list[Interval] = []
     if newest is not None:
-        new = f"the newest complete month on {job.mirrors[0]} is {job.wiki} {newest.prev} to {newest.recent}"
+        new = f"the newest complete month on {job.source.name} is {job.wiki} {newest.prev} to {newest.recent}"
         if newest.name in tags:
             yield f"{new}; {dataset.name} has it already, as {tags[newest.name]}"
         elif published and published[-1].interval.recent > newest.recent:
@@ -129,7 +121,7 @@ def monthly(job: MonthlyJob, dry_run: bool = False) -> Iterator[str]:
                 _check_ckl(job, other_head)
     if not dry_run and (wanted or job.recipe is not None):  # else nothing reads the months in the folder
         check_copies(job.out, head, read_manifests(job.out))
-    if newest and (waiting := unfinished_dump(job.mirrors[0], job.wiki, newest.recent)):
+    if newest and (waiting := job.source.unfinished(job.wiki, newest.recent)):
         yield f"pending: {waiting}"
     failed: dict[str, Exception] = {}  # by step
     missed: list[str] = []
@@ -179,7 +171,7 @@ def _month(job: MonthlyJob, interval: Interval, published: Sequence[BuiltManifes
     built = _built(job.out, interval)
     if built is not None and built.name not in {month.name for month in published}:
         try:
-            listed = {file.name: file.sha1 for file in plan(interval, job.dumps, job.mirrors, dates)}
+            listed = {file.name: file.sha1 for file in job.source.plan(interval, job.dumps, dates)}
         except InputError as error:
             listed = {}
             yield f"{interval.name}: its dumps cannot be compared with the server's: {error}"
@@ -189,11 +181,11 @@ def _month(job: MonthlyJob, interval: Interval, published: Sequence[BuiltManifes
             yield f"{interval.name}: the server has made these dumps again, so it is built again: {', '.join(other)}"
     if built is None:
         if dry_run:
-            yield f"{interval.name}: would fetch to {job.dumps}"
-            yield describe_plan(job.dumps, plan(interval, job.dumps, job.mirrors, dates))
+            yield f"{interval.name}: would get from {job.source.name} to {job.dumps}"
+            yield describe_plan(job.dumps, job.source.plan(interval, job.dumps, dates))
             yield from _describe_build(job, interval, published, options)
             return
-        files = fetch(interval, job.dumps, job.mirrors, dates)
+        files = job.source.get(interval, job.dumps, dates)
         size = sum(file.stat().st_size for file in files)
         yield f"{interval.name}: {len(files)} files, {size / 1e9:,.2f} GB, are in {job.dumps}"
         sources = find_sources(job.dumps, interval, dates_of_wikidata(files))
@@ -320,7 +312,7 @@ def _missing_dumps(job: MonthlyJob, interval: Interval, published: Sequence[Buil
     if _built(job.out, interval):
         return None
     try:
-        plan(interval, job.dumps, job.mirrors, _wikidata(interval, published))
+        job.source.plan(interval, job.dumps, _wikidata(interval, published))
     except NoSuchDump as error:
         return error
     return None

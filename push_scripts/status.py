@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.fetch import newest_interval, unfinished_dump
 from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.push_scripts.dataset import published_months
@@ -43,12 +42,12 @@ def status(job: MonthlyJob, today: datetime.date | None = None) -> Iterator[str]
     for interval in missing_months(months):
         yield f"missing: {interval.name}, between published months"
     try:
-        done = Interval(job.wiki, *newest_interval(job.mirrors[0], job.wiki))
+        done = Interval(job.wiki, *job.source.newest(job.wiki))
         last = months[-1].interval.recent if months else done.prev
         if done.recent > last:
             for interval in (*months_between(last, done), done):
                 yield f"pending: {interval.name}, to be made by the next run if its dumps are there"
-        if waiting := unfinished_dump(job.mirrors[0], job.wiki, max(last, done.recent)):
+        if waiting := job.source.unfinished(job.wiki, max(last, done.recent)):
             yield f"pending: {waiting}"
     except InputError as error:
         faults.append(f"the dump server cannot be read, so pending months are unknown: {error}")

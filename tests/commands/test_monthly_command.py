@@ -15,6 +15,7 @@ from temporalwiki.builders.executors.local import most_memory
 from temporalwiki.builders.machine import LEAST_MEMORY, Machine, find_machine
 from temporalwiki.commands import main
 from temporalwiki.push_scripts import monthly
+from temporalwiki.push_scripts.month_source import DumpServer
 from temporalwiki.push_scripts.monthly import MonthlyJob
 
 Run = Callable[..., tuple[int, str, str]]
@@ -45,7 +46,7 @@ def test_two_options_are_enough(asked: list[tuple[MonthlyJob, bool]], capsys: py
         out=Path("temporalwiki"),
         work=Path("temporalwiki.work").resolve(),
         machine=find_machine(),
-        mirrors=("https://dumps.wikimedia.org",),
+        source=DumpServer("https://dumps.wikimedia.org"),
     )
 
 
@@ -72,8 +73,9 @@ def test_json_has_a_row_for_each_step_that_was_done(
     assert ("too old" in err) == (status == 1)
 
 
-def test_wrong_usage_prints_no_json(run: Run) -> None:
-    assert run("monthly", "--repo", "ORG/x", "--json", "--leaderboard", "ORG/y")[:2] == (2, "")
+@pytest.mark.parametrize("words", ["--leaderboard ORG/y", "--clone c", "--clone c --converter f --mirror http://a"])
+def test_wrong_usage_prints_no_json(words: str, run: Run) -> None:
+    assert run("monthly", "--repo", "ORG/x", "--json", *words.split())[:2] == (2, "")
 
 
 def test_all_options(asked: list[tuple[MonthlyJob, bool]], tmp_path: Path) -> None:
@@ -89,7 +91,7 @@ def test_all_options(asked: list[tuple[MonthlyJob, bool]], tmp_path: Path) -> No
         out=Path(),
         work=Path("w"),
         machine=Machine(16, 32 << 30, "slurm"),
-        mirrors=("http://a", "http://b"),
+        source=DumpServer("http://a", ("http://b",)),
         accept_jump=True,
         accept_dates=True,
         recipe="monthly.yaml",

@@ -36,7 +36,7 @@ import fake_slurm
 import tiny_models
 from a_factbook import two_years
 from a_folder import contents
-from a_software import two_months
+from a_software import three_months
 from docs_shell import Shell
 from documents import ROOT, Typed, documents, inline, typed
 from file_server import FileServer, served
@@ -59,6 +59,7 @@ NOT_RUN = {
     "inspect eval": ADAPTERS,
     "temporalwiki monthly --wiki enwiki --repo ORG/temporalwiki --status": "calls the generated months too old; "
     "test_status.py runs it",
+    "git -C": "needs the network",
     "git clone": "needs the network; the clone that the docs find here is of an invented repository",
     "temporalwiki evaluate --model openai/": "needs a key and the network; test_interface.py asks a mock",
     "temporalwiki evaluate --model vllm-completions/": "needs a server; test_completions.py has an imitation",
@@ -94,7 +95,7 @@ def prepare(folder: Path) -> None:
     (folder / "factbook").mkdir()
     two_years(folder / "factbook" / "clone")
     (folder / "software").mkdir()
-    two_months(folder / "software" / "clone")
+    three_months(folder / "software" / "clone")
     tokenizer = tiny_models.tokenizer("gpt2")
     sizes = {"vocab_size": len(tokenizer), "n_positions": 512, "n_embd": 8, "n_layer": 3, "n_head": 1}
     GPT2LMHeadModel(GPT2Config(**sizes, bos_token_id=0, eos_token_id=0)).save_pretrained(folder / "BASE")

@@ -23,7 +23,7 @@ from temporalwiki.model_cards.folder_card import folder_card
 
 from a_clone import write_clone
 from a_folder import contents
-from a_software import cycle, product, two_months
+from a_software import cycle, product, three_months
 from documents import ROOT
 
 pytestmark = pytest.mark.slow
@@ -229,7 +229,7 @@ def test_deleted_products_empty_cells_and_wrong_dates_are_said(tmp_path: Path) -
 
 def test_a_date_has_the_same_bytes_with_any_later_one(tmp_path: Path) -> None:
     """`monthly` writes a month's dumps again for the next month."""
-    two_months(tmp_path / "clone")
+    three_months(tmp_path / "clone")
     run(tmp_path / "clone", tmp_path / "one", "20260701", "20260801")
     run(tmp_path / "clone", tmp_path / "other", "20260801", "20260821")
     one, other = contents(tmp_path / "one"), contents(tmp_path / "other")
@@ -239,7 +239,7 @@ def test_a_date_has_the_same_bytes_with_any_later_one(tmp_path: Path) -> None:
 
 
 def test_each_fact_of_a_table_is_stated_and_a_new_version_replaces_the_old_one(tmp_path: Path) -> None:
-    two_months(tmp_path / "clone")
+    three_months(tmp_path / "clone")
     dates = ("20260701", "20260801")
     assert run(tmp_path / "clone", tmp_path / "dumps", *dates)[0] == 0
     for pair in pairwise(dates):

@@ -14,6 +14,7 @@ from temporalwiki.builders.fetch import unfinished_dump
 from temporalwiki.builders.machine import Machine
 from temporalwiki.commands import main
 from temporalwiki.push_scripts.dataset import publish_dataset
+from temporalwiki.push_scripts.month_source import DumpServer
 from temporalwiki.push_scripts.monthly import MonthlyJob
 from temporalwiki.push_scripts.status import status
 
@@ -45,7 +46,7 @@ def server() -> Iterator[FileServer]:
 
 def job(server: FileServer, tmp_path: Path) -> MonthlyJob:
     folders = {"dumps": tmp_path / "dumps", "out": tmp_path / "temporalwiki", "work": tmp_path / "work"}
-    return MonthlyJob("enwiki", REPO, **folders, machine=Machine(1, 1 << 30, "local"), mirrors=(server.url,))
+    return MonthlyJob("enwiki", REPO, **folders, machine=Machine(1, 1 << 30, "local"), source=DumpServer(server.url))
 
 
 def publish(tmp_path: Path, *months: tuple[str, str], empty: tuple[str, ...] = ()) -> None:
