@@ -25,7 +25,7 @@ from temporalwiki.eval_harness.scoring import (
     sentinel_of,
 )
 from temporalwiki.methods.architecture import context_length, is_encoder_decoder
-from temporalwiki.methods.packing import Encoder
+from temporalwiki.methods.packing import Encoder, padding
 
 VERSION = 2  # raise it with a change that moves an answer: cached answers of other versions are not used
 _MESSAGE = "the message stands here"  # marks its place in a chat template
@@ -187,13 +187,12 @@ class Generator:
 
     def _library(self, rows: list[list[int]]) -> list[str]:
         """Decode with ``generate`` of transformers, without padding, which not every model supports."""
-        pad = self.tokenizer.eos_token_id if self.tokenizer.pad_token_id is None else self.tokenizer.pad_token_id
         start = self._start if self.encoder_decoder else None
         settings = GenerationConfig(
             max_new_tokens=self.max_new_tokens,
             num_beams=self.beams,
             eos_token_id=self._ends or None,
-            pad_token_id=pad,
+            pad_token_id=padding(self.tokenizer, self.model),
             decoder_start_token_id=start and start[0],
             **self._constraints,
         )

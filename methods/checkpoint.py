@@ -10,6 +10,7 @@ import importlib.util
 import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ import msgspec
 import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionResolutionError
-from peft import PeftModel, get_peft_model_state_dict
+from peft import LoraConfig, PeftModel, get_peft_model_state_dict
 from safetensors import safe_open
 from transformers import (
     AutoConfig,
@@ -68,9 +69,9 @@ class Checkpoint:
 
 
 _Rank = Annotated[int, msgspec.Meta(ge=1, le=2**16)]
-# peft reads these as regular expressions, and some of them would run for ever; names of modules are enough
-_MODULE = r"\A[\w.-]+\Z"
+_MODULE = r"\A[\w.-]+\Z"  # the name of a module, which as a regular expression is fast
 _Module = Annotated[str, msgspec.Meta(pattern=_MODULE)]
+_ADAPTED = re.compile(r"base_model\.model\.(.+)\.lora_(?:embedding_)?A(?:\.weight)?")  # a tensor of an adapter
 
 
 class _AdapterConfig(msgspec.Struct):
@@ -84,11 +85,12 @@ class _AdapterConfig(msgspec.Struct):
     revision: str | None = None
     megatron_config: Any = None
     r: _Rank = 8
-    rank_pattern: dict[_Module, _Rank] | None = None
+    rank_pattern: dict[str, _Rank] | None = None
     alpha_pattern: dict[_Module, float] | None = None
     target_modules: list[str] | str | None = None
     exclude_modules: list[str] | str | None = None
-    layers_pattern: list[_Module] | str | None = None
+    layers_pattern: list[str] | str | None = None
+    modules_to_save: list[str] | None = None
     layer_replication: list[tuple[int, int]] | None = None
     init_lora_weights: bool | Annotated[str, msgspec.Meta(pattern=r"\A[a-z]+(_niter_[0-9]{1,2})?\Z")] | None = None
 
@@ -99,10 +101,16 @@ class _AdapterConfig(msgspec.Struct):
             raise ValueError("layer_replication is not supported; merge it into its base first")
         if self.megatron_config:
             raise ValueError("megatron_config names a module to import, which temporalwiki does not do: remove it")
-        # msgspec 0.22 crashes when it frees the type of a list or a text with a pattern
-        for modules in (self.target_modules, self.exclude_modules, self.layers_pattern):
-            if isinstance(modules, str) and not re.fullmatch(_MODULE, modules):
-                raise ValueError(f"{modules[:80]!r} is not the name of a module")
+        for name in self.modules_to_save or ():  # peft reads each as a regular expression
+            if not re.fullmatch(_MODULE, name):
+                raise ValueError(f"{name[:80]!r} is not the name of a module")
+
+    def has_patterns(self) -> bool:
+        """Return whether peft would read more than names of modules as regular expressions: some run for ever."""
+        texts = [text for text in (self.target_modules, self.exclude_modules) if isinstance(text, str)]
+        layers = self.layers_pattern or []
+        texts += [*(self.rank_pattern or ()), *([layers] if isinstance(layers, str) else layers)]
+        return not all(re.fullmatch(_MODULE, text) for text in texts)
 
 
 class _WeightIndex(msgspec.Struct):
@@ -141,10 +149,11 @@ def load(reference: str, dtype: torch.dtype = torch.float32, **options: Any) -> 
 
 
 def check_together(found: Checkpoint, reference: str) -> None:
-    """Raise InputError if a tokenizer has more tokens than its model."""
+    """Raise InputError if a text can have tokens that the model has no embeddings for."""
     embeddings, tokenizer = found.model.get_input_embeddings().weight.shape[0], found.tokenizer
-    # added tokens may be unused: many a padding token has no embedding
-    used = tokenizer.get_vocab().keys() - tokenizer.get_added_vocab().keys()
+    # no text gives special tokens: many a padding token has no embedding
+    special = {token.content for token in tokenizer.added_tokens_decoder.values() if token.special}
+    used = tokenizer.get_vocab().keys() - special - set(tokenizer.all_special_tokens)
     ends = {tokenizer.bos_token_id, tokenizer.eos_token_id} - {None}
     ids = [*tokenizer.convert_tokens_to_ids(list(used)), *tokenizer("a")["input_ids"], *ends]
     if (tokens := max(ids, default=0) + 1) > embeddings:
@@ -270,18 +279,67 @@ def _with_added(folder: Path, base: Any, reference: str) -> Any:
         raise InputError(f"{folder}: there is {ADAPTER}, but no {ADAPTER_WEIGHTS}{why}")
     missing: list[str] = []
     unexpected: list[str] = []
+    config = _lora_config(folder)
     with _readable(reference, "does not fit its base model"):
         try:
-            adapted = PeftModel.from_pretrained(base, folder, is_trainable=True)
+            own_embeddings = _fit_embeddings(base, folder)
+            adapted = PeftModel.from_pretrained(base, folder, is_trainable=True, config=config)
+            adapted.own_embeddings = own_embeddings
             report = adapted.load_adapter(folder, "default", is_trainable=True)  # again: only this returns the report
             missing, unexpected = report.missing_keys, report.unexpected_keys
             with safe_open(folder / ADAPTER_WEIGHTS, "pt") as file:
-                wanted = get_peft_model_state_dict(adapted, save_embedding_layers=False).keys() - set(file.keys())
+                keys = set(file.keys())
+                wanted = get_peft_model_state_dict(adapted, save_embedding_layers=False).keys() - keys
+            # peft saves resized embeddings twice
+            again = {name for name in unexpected if name.replace(".modules_to_save.", ".") in keys - {name}}
+            unexpected = [name for name in unexpected if name not in again]
             missing += [name for name in wanted if ".lora_" not in name]  # biases, which the report leaves out
         except KeyError as error:  # of a module that the adapter replaces as a whole
             missing = [str(error.args[0])]
     check_whole(reference, missing, unexpected)
     return adapted
+
+
+def _lora_config(folder: Path) -> LoraConfig:
+    """Return the configuration of an adapter. The names and shapes of its tensors replace patterns.
+
+    Raises InputError for a configuration that is not safe, and for weights without tensors of LoRA.
+    """
+    checked = read_json(folder / ADAPTER, _AdapterConfig, "the configuration of a peft adapter")
+    with _readable(folder / ADAPTER, "not the configuration of a peft adapter"):
+        config = LoraConfig.from_pretrained(folder)
+        if checked.has_patterns():
+            with safe_open(folder / ADAPTER_WEIGHTS, "pt") as file:
+                keys = file.keys()
+                of = {found[1]: key for key in keys if (found := _ADAPTED.fullmatch(key))}
+                ranks = {name: file.get_slice(key).get_shape()[0] for name, key in of.items()}
+            if not ranks:
+                raise InputError(f"{folder / ADAPTER_WEIGHTS}: holds no tensors of LoRA")
+            ((config.r, _),) = Counter(ranks.values()).most_common(1)
+            config.rank_pattern = {name: rank for name, rank in ranks.items() if rank != config.r}
+            config.target_modules = set(ranks)
+            config.exclude_modules = config.layers_pattern = config.layers_to_transform = None
+    return config
+
+
+def _fit_embeddings(base: Any, folder: Path) -> bool:
+    """Give ``base`` as many embeddings as an adapter has, and return whether it has its own.
+
+    Raises InputError if it has fewer output weights than embeddings: the others would be random.
+    """
+    first, last = base.get_input_embeddings(), base.get_output_embeddings()
+    names = {name: module for name, module in base.named_modules() if module is first or module is last}
+    with safe_open(folder / ADAPTER_WEIGHTS, "pt") as file:
+        keys = file.keys()
+        there = {f"base_model.model.{name}{part}.weight": name for name in names for part in ("", ".base_layer")}
+        rows = {there[key]: file.get_slice(key).get_shape()[0] for key in keys if key in there}
+    if set(rows.values()) <= {first.weight.shape[0]}:
+        return bool(rows)
+    tied = last is None or last.weight is first.weight
+    if len(set(rows.values())) > 1 or not (tied or len(rows) == len(names)):
+        raise InputError(f"{folder / ADAPTER_WEIGHTS}: has other numbers of embeddings and of output weights")
+    base.resize_token_embeddings(max(rows.values()), mean_resizing=False)
+    return True
 
 
 def base_of(folder: Path) -> str | None:

@@ -97,6 +97,8 @@ def to_expand(
         return model, expansion
     merged: tuple[str, ...] = ()
     if isinstance(model, PeftModel):
+        if getattr(model, "own_embeddings", False):
+            raise InputError(f"an adapter with its own embeddings: {method} cannot start from it; merge it first")
         modules = model.get_base_model().named_modules()
         kinds = BaseTunerLayer | AuxiliaryTrainingWrapper
         merged = tuple(f"{name}." for name, module in modules if isinstance(module, kinds))

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from peft import LoraConfig, PeftModel, get_peft_model
 from peft.tuners.lora import LoraLayer
+from peft.utils.other import AuxiliaryTrainingWrapper
 from torch import nn
 from transformers import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
@@ -121,7 +122,10 @@ class LoRA(Method):
     def save(self, model: Model, folder: Path, state_dict: StateDict | None = None) -> None:
         """Write a peft adapter."""
         more = {} if state_dict is None else {"state_dict": dict(state_dict)}
-        model.save_pretrained(folder, save_embedding_layers=False, **more)
+        # those in ``modules_to_save`` are saved anyway
+        wrapped = isinstance(model.get_input_embeddings(), AuxiliaryTrainingWrapper)
+        own = not wrapped and getattr(model, "own_embeddings", False)
+        model.save_pretrained(folder, save_embedding_layers=own, **more)
         path = folder / "adapter_config.json"  # peft stores names as sets: sort them, so that runs write equal files
         config = read_json(path, dict[str, Any])
         for name, value in config.items():

@@ -361,10 +361,9 @@ class PackedBatch:
     shared: bool
 
     @classmethod
-    def of(cls, tokenizer: Tokenizer, sequence_length: int) -> PackedBatch:
+    def of(cls, tokenizer: Tokenizer, sequence_length: int, model: Any = None) -> PackedBatch:
         """Return the collator for chunks that ``pack`` made with this tokenizer and length."""
-        pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
-        return cls(sequence_length, pad, Separators.of(tokenizer).shared)
+        return cls(sequence_length, padding(tokenizer, model), Separators.of(tokenizer).shared)
 
     def __call__(self, rows: Sequence[Row]) -> dict[str, torch.Tensor]:
         lengths = np.fromiter((len(row["input_ids"]) for row in rows), np.int64, len(rows))
@@ -394,6 +393,14 @@ class PackedBatch:
             "position_ids": torch.from_numpy(positions),
             "labels": torch.from_numpy(labels),
         }
+
+
+def padding(tokenizer: Tokenizer, model: Any = None) -> int:
+    """Return the padding token, or the end token if there is none or ``model`` has no embedding for it."""
+    pad: int = tokenizer.pad_token_id
+    if pad is None or (model is not None and pad >= model.get_input_embeddings().weight.shape[0]):
+        pad = tokenizer.eos_token_id
+    return pad
 
 
 def _flat(rows: Sequence[Row], column: str) -> Ints:

@@ -32,6 +32,7 @@ from temporalwiki.methods.packing import (
     batches,
     cached_rows,
     identity,
+    padding,
     texts,
 )
 
@@ -242,7 +243,7 @@ class MaskedBatch:
     @classmethod
     def of(cls, model: Any, tokenizer: Tokenizer) -> MaskedBatch:
         """Return the collator for an encoder-decoder model."""
-        pad = tokenizer.eos_token_id if tokenizer.pad_token_id is None else tokenizer.pad_token_id
+        pad = padding(tokenizer, model)
         start = getattr(model.config, "decoder_start_token_id", None)
         return cls(pad, pad if start is None else start)
 

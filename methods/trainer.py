@@ -564,7 +564,7 @@ def make_trainer(
     masked = is_encoder_decoder(model)
     if options.fused_loss:
         fuse_loss(model)
-    collate: Any = PackedBatch.of(tokenizer, options.tokens) if not masked else None
+    collate: Any = PackedBatch.of(tokenizer, options.tokens, model) if not masked else None
     if masked:
         from temporalwiki.methods.salient_spans import MaskedBatch
 

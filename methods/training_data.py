@@ -106,7 +106,7 @@ def read_training_data(
         if options.held_out:
             raise UsageError("--held-out: this method has examples of its own, and cannot hold out articles")
         return own
-    _check_length(options, model, tokenizer)
+    _check_length(options, model)
     apart = not is_encoder_decoder(model) and mixes_documents(model)
     rows = dict(zip(("new", "past"), (load(data, config, "train") for config in reads), strict=False))
     sources = [source_of(data, config, of) for config, of in zip(reads, rows.values(), strict=True)]
@@ -268,10 +268,7 @@ def _finder(options: TrainOptions) -> Any:
     return finder(options.spans)
 
 
-def _check_length(options: TrainOptions, model: Any, tokenizer: PreTrainedTokenizerBase) -> None:
+def _check_length(options: TrainOptions, model: Any) -> None:
     longest = context_length(model.config)
     if longest and options.tokens > longest:
         raise UsageError(f"sequences of {options.tokens} tokens are too long: the model reads {longest}")
-    known = model.get_input_embeddings().weight.shape[0]
-    if len(tokenizer) > known:
-        raise InputError(f"the tokenizer has {len(tokenizer):,} tokens, the model only {known:,}: they do not fit")

@@ -201,9 +201,8 @@ def test_an_adapter_or_layers_that_are_not_whole_are_refused(case: str, tmp_path
 
 
 ENDLESS: dict[str, dict[str, Any]] = {
-    "a regular expression that takes for ever": {"target_modules": "((\\w+\\.?)+)+!"},
-    "one for ranks": {"rank_pattern": {"((\\w+\\.?)+)+!": 2}},
-    "one for what is left out": {"exclude_modules": "((\\w+\\.?)+)+!"},
+    "a regular expression for scales": {"alpha_pattern": {"((\\w+\\.?)+)+!": 2}},
+    "one for what is saved whole": {"modules_to_save": ["((\\w+\\.?)+)+!"]},
     "a rank that fills the memory": {"r": 10**9},
     "such a rank of one module": {"rank_pattern": {"c_attn": 10**9}},
     "layers without number": {"layer_replication": [[0, 4]] * 20_000},
@@ -219,6 +218,31 @@ def test_an_adapter_that_takes_for_ever_is_refused(case: str, tmp_path: Path) ->
     rewrite(folder / "adapter_config.json", **ENDLESS[case])
     with pytest.raises(InputError, match=r"adapter_config\.json: (not the configuration of|layer_replication is not)"):
         checkpoint.load_model(str(folder))
+
+
+# patterns of a configuration, which peft would run
+PATTERNS: dict[str, dict[str, Any]] = {
+    "for modules": {"target_modules": "((\\w+\\.?)+)+!"},
+    "for ranks": {"rank_pattern": {"((\\w+\\.?)+)+!": 2}},
+    "for what is left out": {"exclude_modules": "((\\w+\\.?)+)+!"},
+    "for layers": {"layers_pattern": ["((\\w+\\.?)+)+!"], "layers_to_transform": [0]},
+}
+
+
+@pytest.mark.fault(
+    "hostile model folder",
+    "an adapter whose patterns of modules, ranks or layers take for ever",
+    "no pattern is run: the names and shapes of the tensors say which modules it changes",
+)
+@pytest.mark.parametrize("case", PATTERNS)
+def test_no_pattern_of_an_adapter_is_run(case: str, tmp_path: Path) -> None:
+    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
+    added("lora", base, folder)
+    ids = torch.arange(9)[None]
+    before = checkpoint.load_model(str(folder)).eval()(ids).logits
+    rewrite(folder / "adapter_config.json", **PATTERNS[case])
+    assert torch.equal(checkpoint.load_model(str(folder)).eval()(ids).logits, before)
+    checkpoint.check_added(folder, str(base))
 
 
 @pytest.mark.parametrize("kind", ["lora", "k_adapter"])
@@ -324,8 +348,14 @@ def unused(tokenizer: dict[str, Any]) -> None:
     tokenizer["added_tokens"].append(tokenizer["added_tokens"][-1] | {"id": 5000, "content": "<unused>"})
 
 
+def spelled(tokenizer: dict[str, Any]) -> None:
+    """A token that a text may contain."""
+    unused(tokenizer)
+    tokenizer["added_tokens"][-1]["special"] = False
+
+
 @pytest.mark.fault("hostile model folder", "a tokenizer of another model", "refused")
-@pytest.mark.parametrize(("change", "fits"), [(far, False), (template, False), (unused, True)])
+@pytest.mark.parametrize(("change", "fits"), [(far, False), (template, False), (spelled, False), (unused, True)])
 def test_a_tokenizer_of_another_model_is_refused(
     change: Callable[[dict[str, Any]], None], fits: bool, tmp_path: Path
 ) -> None:
@@ -336,7 +366,7 @@ def test_a_tokenizer_of_another_model_is_refused(
     if fits:
         checkpoint.load(str(folder))
     else:
-        with pytest.raises(InputError, match=r"the tokenizer has 5,001 tokens and the model \d+ embeddings"):
+        with pytest.raises(InputError, match=r"the tokenizer has [\d,]+ tokens and the model \d+ embeddings"):
             checkpoint.load(str(folder))
 
 
