@@ -133,11 +133,12 @@ def _names(fact: Fact) -> list[str]:
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of the names as whole words, the longest first; case counts in short ones only."""
-    parts = [
-        re.escape(name) if len(name) <= _SHORT else f"(?i:{re.escape(name)})"
-        for name in sorted(names, key=lambda name: (-len(name), name))
-    ]
+    """Return a pattern of the names as whole words and numbers, the longest first; case counts in short ones only."""
+    parts = []
+    for name in sorted(names, key=lambda name: (-len(name), name)):
+        part = re.escape(name) if len(name) <= _SHORT else f"(?i:{re.escape(name)})"
+        before, after = r"(?<!\d[.,+-])" * name[0].isdecimal(), r"(?![.,+-]\d)" * name[-1].isdecimal()
+        parts.append(before + part + after)
     return re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)")
 
 

@@ -41,7 +41,7 @@ from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentence_diff import Articles, SentenceDiffTask
 
-VERSION = 7
+VERSION = 8
 MAX_OBJECT_WORDS = 5
 _MOST_SENTENCES = 40  # of a page that name an object and are compared; later ones are not
 

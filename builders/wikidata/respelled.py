@@ -14,7 +14,9 @@ from rapidfuzz.fuzz import ratio
 
 _ALIKE = 75  # percent of the letters that two words of longer names share, in order
 _SMALL = re.compile("al?|and|bin|d|d[aeio]|de[lnr]|d[ou]s|du|el?|et|for|in|l[ae]s?|los|o[fr]|the|van|von|y")
-_NO_LETTERS = regex.compile(r"(?<=[\p{Latin}\p{Greek}\p{Cyrillic}])\p{M}+|['’‘ʻʼ`.]")  # marks are vowels elsewhere
+# marks are vowels elsewhere; points and hyphens between digits belong to a version or date
+_NO_LETTERS = regex.compile(r"(?<=[\p{Latin}\p{Greek}\p{Cyrillic}])\p{M}+|['’‘ʻʼ`]|\.(?!(?<=\d\.)\d)")
+_WORD = regex.compile(r"\d+(?:[.-]\d+)+|[\p{L}\p{M}\p{N}]+")
 _NUMERAL = re.compile(r"[ivx]{2,}|.*\d.*")
 # Letters that one language writes for another's.
 _SOUNDS = (("ph", "f"), ("ck", "k"), ("y", "i"), ("c", "k"), ("q", "k"), ("w", "v"), ("h", ""))
@@ -56,7 +58,7 @@ def _respelled(name: str, other: str) -> bool:
 def _words(name: str) -> list[str]:
     """Return a name's words without case, accents, apostrophes and small words."""
     plain = _NO_LETTERS.sub("", unicodedata.normalize("NFKD", name.casefold()))
-    found = regex.findall(r"[\p{L}\p{M}\p{N}]+", plain)
+    found = _WORD.findall(plain)
     return [word for word in found if not _SMALL.fullmatch(word)] or found
 
 

@@ -24,6 +24,7 @@ _NEAR = 7  # words between the object and a cue after it
 _REACH = 1500  # characters between a cue and the object
 _MOST_SPANS = 8  # names of the object in a sentence that are examined
 _UNSPACED = re.compile(f"[{UNSPACED}]")
+_JOINTS = (".", ",", "-", "+")  # within a number
 _CAPITAL = "[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]"
 
 
@@ -43,15 +44,24 @@ def nfc(text: str) -> str:
 def occurrences(text: str, part: str) -> Iterator[tuple[int, int]]:
     """Yield where ``part`` occurs in ``text`` as whole words. To ignore case, the caller folds both.
 
-    If the part begins or ends in a script without spaces between words, no word boundary is needed there. A part
-    longer than LONGEST_LABEL is never found, because the search could take for ever.
+    If the part begins or ends in a script without spaces between words, no word boundary is needed there. A number is
+    whole with its points and hyphens: "3.1" is not in "3.1.4", and "2026-04" not in "2026-04-01". A part longer than
+    LONGEST_LABEL is never found, because the search could take for ever.
     """
     at = text.find(part) if 0 < len(part) <= LONGEST_LABEL else -1
     while at >= 0:
         end = at + len(part)
-        if _boundary(text[at - 1 : at], part[0]) and _boundary(text[end : end + 1], part[-1]):
+        words = _boundary(text[at - 1 : at], part[0]) and _boundary(text[end : end + 1], part[-1])
+        if words and not in_number(text, at, end):
             yield at, end
         at = text.find(part, at + 1)
+
+
+def in_number(text: str, at: int, end: int) -> bool:
+    """Return whether a place is only a part of a number, version or date: it begins or ends in a digit, and so on."""
+    if at > 1 and text[at].isdecimal() and text[at - 1] in _JOINTS and text[at - 2].isdecimal():
+        return True
+    return text[end - 1].isdecimal() and text[end : end + 1] in _JOINTS and text[end + 1 : end + 2].isdecimal()
 
 
 def _boundary(outside: str, inside: str) -> bool:

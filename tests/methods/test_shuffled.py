@@ -65,12 +65,16 @@ def test_an_object_that_is_or_was_right_for_the_subject_never_replaces(column: s
         ("Adam met Ada's brother.", "Adam met Grace's brother."),
         ("Countess Lovelace leads.", "Grace leads."),  # an alias
         ("The US and us.", "The Grace and us."),  # case counts in short names
+        (
+            "She wrote 3.1.4 and then 3.1 (3.14, 2.3.1 are not hers). It is 3.1.",
+            "She wrote 3.1.4 and then Grace (3.14, 2.3.1 are not hers). It is Grace.",
+        ),
         ("Nothing is said here.", ""),
         ("It rained. A link to her page names her otherwise. So it was.", "It rained.  So it was."),
     ],
 )
 def test_each_name_of_the_object_is_replaced(text: str, expected: str) -> None:
-    aliases = ["Countess Lovelace", "US"]
+    aliases = ["Countess Lovelace", "US", "3.1"]
     one = fact(1, "Ada", aliases=aliases, evidence="A link to her page names her otherwise.")
     assert exchange(text, [(one, "Grace")], "en")[0] == expected
 

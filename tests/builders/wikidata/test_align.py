@@ -34,6 +34,18 @@ SAYS = {
     "Korean particles": ("그는 서울은 크다", "서울", True),
     "Japanese without spaces": ("東京都庁で", "東京", True),
     "an empty label": ("text", "", False),
+    "a version": ("Its version is 3.1 (2026-04-01).", "3.1", True),
+    "a version that ends the sentence": ("Its version is 3.1.", "3.1", True),
+    "a version that is all": ("1.", "1", True),
+    "a part of a version": ("Its version is 3.1.4.", "3.1", False),
+    "the end of a version": ("Its version is 2.3.1.", "3.1", False),
+    "a longer last number": ("Its version is 3.12.", "3.1", False),
+    "a date": ("It ends on 2026-04-01.", "2026-04-01", True),
+    "a part of a date": ("It ends on 2026-04-01.", "2026-04", False),
+    "a build": ("Its version is 21.0.11+10.", "21.0.11", False),
+    "a part of a number": ("It has 1,204 rooms.", "204", False),
+    "a year in a span": ("the years 2019–2020", "2020", True),
+    "a name before a number": ("In Rome, 3-1 was enough", "Rome", True),
 }
 
 
