@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from temporalwiki.base.json_files import read_yaml
 from temporalwiki.builders.wikipedia.prose_lines import Headings
-from temporalwiki.builders.wikipedia.template_text import RENDERERS, Numbers, Rules, formatted_number, phrase
+from temporalwiki.builders.wikipedia.template_text import RENDERERS, Rules, Writing, formatted_number, phrase
 from temporalwiki.builders.wikipedia.variants import Variant, variant_of
 
 
@@ -23,7 +23,7 @@ class Language(NamedTuple):
 
     templates: Rules
     headings: Headings
-    numbers: Numbers
+    writing: Writing
     files_and_categories: frozenset[str]  # names of namespaces
     switches: frozenset[str]  # __NOTOC__ and the like, without the low lines around them
     variant: Variant | None  # that MediaWiki writes; None if it does not convert the language
@@ -66,11 +66,11 @@ def _read(file: str, names: str, variant: Variant | None) -> Language:
     table, english = mediawiki_names()["languages"][names], mediawiki_names()["languages"]["en"]
     both = {key: (*english[key], *table.get(key, ())) for key, value in english.items() if isinstance(value, list)}
     own = {key: table.get(key, english[key]) for key in ("marks", "lakh", "least", "digits")}
-    numbers = Numbers(**own, raw=both["raw"], plain=both["plain"])
+    writing = Writing(**own, raw=both["raw"], plain=both["plain"], english=names == "en")
     templates, headings = _templates(file)
     functions = dict.fromkeys((f"{name.replace('_', ' ')}:" for name in both["formatnum"]), formatted_number)
     hidden = frozenset(both["files"] + both["categories"])
-    return Language({**templates, **functions}, headings, numbers, hidden, frozenset(both["switches"]), variant)
+    return Language({**templates, **functions}, headings, writing, hidden, frozenset(both["switches"]), variant)
 
 
 @functools.cache

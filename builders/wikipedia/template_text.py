@@ -30,8 +30,8 @@ _PLAIN_NUMBER = re.compile(r"([+\-−]?)(\d+)(?:\.(\d*))?\Z")
 _GROUPS = {False: re.compile(r"(?<=\d)(?=(?:\d{3})+\Z)"), True: re.compile(r"(?<=\d)(?=(?:\d\d)*\d{3}\Z)")}
 
 
-class Numbers(NamedTuple):
-    """How a language writes numbers; without arguments, as English does."""
+class Writing(NamedTuple):
+    """How a language writes what templates add; without arguments, as English does."""
 
     marks: tuple[str, str] = (",", ".")  # between groups of digits, and before decimals
     lakh: bool = False  # groups as in 12,34,567
@@ -39,8 +39,9 @@ class Numbers(NamedTuple):
     digits: str = ""  # from 0 to 9, if they are not those of ASCII
     raw: tuple[str, ...] = ("r",)  # what asks formatnum for a number as computers write it
     plain: tuple[str, ...] = ("nosep",)  # what asks formatnum for a number without groups
+    english: bool = True  # whether words of English may be added
 
-    def written(self, number: str, grouped: bool = True) -> str:
+    def number(self, number: str, grouped: bool = True) -> str:
         """Return a plain number with the language's marks and a true minus sign, and anything else unchanged."""
         number = number.strip()
         found = _PLAIN_NUMBER.match(number) if len(number) <= 40 else None
@@ -63,7 +64,7 @@ class Numbers(NamedTuple):
 class Arguments(dict[str, str]):
     """The arguments of a template by name; positional ones are "1", "2", ...; "0" is the template's own name."""
 
-    numbers = Numbers()  # of the wiki's language
+    writing = Writing()  # of the wiki's language
 
     def first(self, *names: str) -> str:
         """Return the first of these arguments that is not blank, stripped, or ""."""
@@ -98,22 +99,22 @@ def template_name(start: str) -> str:
     return name.removeprefix("template:").lstrip()
 
 
-def template_text(inside: list[str], rules: Rules, numbers: Numbers) -> str:
+def template_text(inside: list[str], rules: Rules, writing: Writing) -> str:
     """Return the text that a template adds to the sentence, often "".
 
     ``inside`` is the text between its braces in parts: raw text and the text of inner templates in turn. The first
-    part is raw text. ``rules`` and ``numbers`` come from the wiki's language.
+    part is raw text. ``rules`` and ``writing`` come from the wiki's language.
     """
     name = template_name(inside[0])
     rule = rules.get(name)
     if rule is None and name.startswith(_FAMILY_NAMES):
         rule = next(rule for prefix, rule in FAMILIES.items() if name.startswith(prefix))
-    elif rule is None and ":" in name:
+    elif rule is None and ":" in name:  # a function: {{formatnum:1234}}
         rule = rules.get(name.partition(":")[0].rstrip() + ":")
     if not rule:
         return ""
     arguments = _arguments(inside)
-    arguments.numbers = numbers
+    arguments.writing = writing
     return rule(arguments)
 
 
@@ -224,7 +225,7 @@ def _language_text(code: str, args: Arguments) -> str:
         return _chinese(args)
     word = args.first("1", "text")
     name = _words("languages").get(code) or _words("languages").get(code.partition("-")[0])
-    return f"{name}: {word}" if word and name and args.get("label", "") != "none" else word
+    return f"{name}: {word}" if word and name and args.get("label", "") != "none" and args.writing.english else word
 
 
 def _language_in_name(args: Arguments) -> str:
@@ -234,7 +235,8 @@ def _language_in_name(args: Arguments) -> str:
 
 def _langx(args: Arguments) -> str:
     """{{langx|de|Wort}}"""
-    return _language_text(args.first("1").lower(), Arguments({**args, "1": args.get("2", "")}))
+    code, args["1"] = args.first("1").lower(), args.get("2", "")
+    return _language_text(code, args)
 
 
 def _labelled(table: str, alone: str) -> Renderer:
@@ -244,7 +246,7 @@ def _labelled(table: str, alone: str) -> Renderer:
     """
 
     def render(args: Arguments) -> str:
-        with_labels = args.first("labels") != "no"
+        with_labels = args.first("labels") != "no" and args.writing.english
         found = []
         for key, label in _tables()[table].items():
             value = args.first(key)
@@ -350,9 +352,9 @@ _SUPERSCRIPT = str.maketrans("0123456789+-−–()", "⁰¹²³⁴⁵⁶⁷⁸�
 def formatted_number(args: Arguments) -> str:
     """{{formatnum:1234}}"""
     number, how = args["0"].partition(":")[2], args.first("1").lower()
-    if how in args.numbers.raw:
-        return args.numbers.read(number)
-    return args.numbers.written(number, grouped=how not in args.numbers.plain)
+    if how in args.writing.raw:
+        return args.writing.read(number)
+    return args.writing.number(number, grouped=how not in args.writing.plain)
 
 
 def _fraction(args: Arguments) -> str:
@@ -380,7 +382,7 @@ def _value(args: Arguments) -> str:
     number, uncertainty, below = args.positional(3)[:3]
     in_number = _EXPONENT.match(number)
     number, exponent = in_number.groups() if in_number else (number, args.first("e"))
-    number = args.numbers.written(number)
+    number = args.writing.number(number)
     if uncertainty and below:
         number += f" +{uncertainty} −{below}"
     elif uncertainty:
@@ -437,7 +439,7 @@ def _nuclide(args: Arguments) -> str:
 def _currency(args: Arguments) -> str:
     code = args.first("2", "type") or "usd"
     symbol = _words("currencies").get(code.lower())
-    amount = args.numbers.written(args.first("1"))
+    amount = args.writing.number(args.first("1"))
     return f"{symbol}{amount}" if symbol else f"{amount} {code}"
 
 
@@ -481,9 +483,9 @@ def _unit(code: str) -> _Unit:
     return _Unit(code, code, code)
 
 
-def _measured(value: str, numbers: Numbers) -> str:
+def _measured(value: str, writing: Writing) -> str:
     mantissa, e, exponent = _MIXED.sub(r"\1 \2", value[:60]).replace("//", "/").partition("e")
-    return numbers.written(mantissa) + (f"×10{_raised(exponent)}" if e else "")
+    return writing.number(mantissa) + (f"×10{_raised(exponent)}" if e else "")
 
 
 def _convert(args: Arguments) -> str:
@@ -492,7 +494,7 @@ def _convert(args: Arguments) -> str:
     text = ""
     index = 0
     while index < len(values) and _MEASURED.match(values[index]):
-        text += _measured(values[index], args.numbers)
+        text += _measured(values[index], args.writing)
         index += 1
         separator, following = [*values[index : index + 2], "", ""][:2]
         if separator not in ranges or not _MEASURED.match(following):
@@ -504,8 +506,9 @@ def _convert(args: Arguments) -> str:
     code, number, second = [*values[index : index + 3], "", ""][:3]
     units = [(code, "")]
     if (code, second) in _COMPOUND and _MEASURED.match(number):
-        units.append((second, _measured(number, args.numbers)))
-    abbreviation = args.first("abbr") or ("on" if args["0"].strip().lower() == "cvt" else "")
+        units.append((second, _measured(number, args.writing)))
+    short = args["0"].strip().lower() == "cvt" or not args.writing.english
+    abbreviation = args.first("abbr") or ("on" if short else "")
     if abbreviation in ("none", "values"):
         return text
     adjective = args.first("adj")
@@ -534,7 +537,7 @@ def _population_density(args: Arguments) -> str:
         density = f"{people / area:.{digits}f}"
     except (ValueError, ZeroDivisionError, OverflowError):
         return ""
-    return f"{args.numbers.written(density)}/{_unit(args.first('3')).symbol}"
+    return f"{args.writing.number(density)}/{_unit(args.first('3')).symbol}"
 
 
 _GAUGE = re.compile(r"([\d.]+)\s*(mm|m|ft|in)?")
@@ -542,7 +545,7 @@ _GAUGE = re.compile(r"([\d.]+)\s*(mm|m|ft|in)?")
 
 def _rail_gauge(args: Arguments) -> str:
     gauge = _GAUGE.match(args.first("1"))
-    return f"{args.numbers.written(gauge[1])} {gauge[2] or 'mm'}" if gauge else _text(args)
+    return f"{args.writing.number(gauge[1])} {gauge[2] or 'mm'}" if gauge else _text(args)
 
 
 def _coordinates(args: Arguments) -> str:
@@ -612,7 +615,7 @@ def phrase(pattern: str) -> Renderer:
     def render(args: Arguments) -> str:
         def shown(field: re.Match[str]) -> str:
             value, style = args.first(*field[1].split("/")), field[2]
-            return args.numbers.written(value) if style == "," else _raised(value) if style else value
+            return args.writing.number(value) if style == "," else _raised(value) if style else value
 
         text = ""
         for index, (part, fields) in enumerate(parts):

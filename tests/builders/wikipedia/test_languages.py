@@ -160,12 +160,27 @@ NUMBERS = [  # language, in braces, shown
     ("it", "val|12345.6|u=km", "12 345,6 km"),
     ("nl", "formatnum:12345", "12.345"),
     ("sv", "nts|12345", "12 345"),
+    ("fr", "unité|144.2|km", "144,2 km"),
 ]
 
 
 @pytest.mark.parametrize(("language", "inside", "shown"), NUMBERS)
 def test_numbers_have_the_marks_of_the_language(language: str, inside: str, shown: str) -> None:
     assert paragraphs(f"a {{{{{inside}}}}} b", language=language) == [f"a {shown} b"]
+
+
+@pytest.mark.parametrize(
+    ("inside", "english", "shown"),
+    [
+        ("lang-de|Wort", "German: Wort", "Wort"),
+        ("langx|fr|mot", "French: mot", "mot"),
+        ("zh|c=牌照|p=pái zhào", "Chinese: 牌照; pinyin: pái zhào", "牌照; pái zhào"),
+        ("convert|2500|km|mi", "2,500 kilometres", "2.500 km"),
+    ],
+)
+def test_templates_add_words_of_english_only_to_english(inside: str, english: str, shown: str) -> None:
+    for language, expected in (("en", english), ("xx", english), ("nl", shown), ("id", shown), ("sr-el", shown)):
+        assert paragraphs(f"a {{{{{inside}}}}} b", language=language) == [f"a {expected} b"]
 
 
 @pytest.mark.parametrize(
