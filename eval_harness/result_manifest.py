@@ -117,6 +117,7 @@ class ResultRun(msgspec.Struct, frozen=True):
     """The part of a result that may differ when it is computed again."""
 
     temporalwiki: str | None = None  # its version
+    training_seconds: float | None = None  # of all phases of the model
 
 
 class ResultManifest(msgspec.Struct, frozen=True, kw_only=True):

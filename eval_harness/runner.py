@@ -276,7 +276,9 @@ def _evaluate(
         }
         # not part of the identity: the description of the training depends on which folders still exist
         label = {"label": wanted.label} if wanted.label else {}
-        described = {**inputs, "model": inputs["model"] | model.training() | label}
+        trained = model.training()
+        run |= {"training_seconds": seconds} if (seconds := trained.pop("seconds", None)) is not None else {}
+        described = {**inputs, "model": inputs["model"] | trained | label}
         if retriever is not None:
             described["data"] = inputs["data"] | {"retrieved": retriever.identity | {"found": with_some}}
         if checked is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from temporalwiki.base.errors import UsageError
@@ -15,6 +16,7 @@ QUANTIZED = ("4bit",)
 ATTENTIONS = ("flash_attention_2", "flash_attention_3", "flex_attention")
 TRACKERS = ("trackio", "tensorboard", "wandb")
 SEQUENCE_LENGTH = 512
+ADDED = 4  # bytes of a number that a method changes or adds, in fp32
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,9 @@ class TrainOptions:
     epochs: int = option(1, "passes over the new data", at_least=1)
     max_steps: int | None = option(
         None, "stop after this many optimizer steps; repeat the data until then", at_least=1
+    )
+    budget: str | None = option(
+        None, "the same for all methods: tokens=N to read in a phase, instead of steps; or bytes=N to add to the model"
     )
     learning_rate: float = option(1e-4, "highest learning rate", above=0)
     schedule: str = option("one_cycle", "schedule of the learning rate", SCHEDULES)
@@ -67,6 +72,7 @@ class TrainOptions:
             if tracker not in TRACKERS:
                 near = did_you_mean(tracker, TRACKERS)
                 raise UsageError(f"no tracker {tracker!r}{near}; there are {', '.join(TRACKERS)}")
+        self._limit("tokens")
         if self.in_bf16 and self.precision not in ("auto", "bf16"):
             raise UsageError(f"weights in bf16 are trained in bf16: leave out the precision {self.precision}")
 
@@ -74,6 +80,36 @@ class TrainOptions:
     def tokens(self) -> int:
         """Tokens per sequence."""
         return self.sequence_length or SEQUENCE_LENGTH
+
+    @property
+    def steps(self) -> int | None:
+        """The number of optimizer steps, if ``max_steps`` or a budget of tokens says it.
+
+        Raises UsageError for a budget that is less than a step.
+        """
+        tokens = self._limit("tokens")
+        if tokens is None:
+            return self.max_steps
+        step = self.batch_size * self.tokens
+        if tokens < step:
+            raise UsageError(f"--budget {self.budget}: a step alone reads {step:,} tokens; lower the batch size")
+        return tokens // step
+
+    @property
+    def most_bytes(self) -> int | None:
+        """The bytes that a method may add to the model, or None for any number."""
+        return self._limit("bytes")
+
+    def _limit(self, unit: str) -> int | None:
+        """Return the budget if it is of this unit; raise UsageError for one that cannot be read."""
+        name, _, amount = (self.budget or "").partition("=")
+        if self.budget is None:
+            return None
+        if name not in ("tokens", "bytes") or not re.fullmatch("[1-9][0-9]{0,17}", amount):
+            raise UsageError(f"--budget {self.budget}: write tokens=N or bytes=N, with a whole number N")
+        if name == "tokens" and self.max_steps is not None:
+            raise UsageError(f"--budget {self.budget} says how many steps there are: leave out --max-steps")
+        return int(amount) if name == unit else None
 
     @property
     def in_bf16(self) -> bool:

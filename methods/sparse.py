@@ -105,7 +105,9 @@ def accesses(
             tokens += int(read.sum())
 
             def count(module: nn.Module, inputs: Any, name: str, read: torch.Tensor = read) -> None:
-                largest = inputs[0][read].abs().topk(min(accessed, len(counts[name]))).indices
+                units = inputs[0].flatten(0, -2)  # some models flatten the batch, and experts read a part of it
+                units = units[read.flatten()] if len(units) == read.numel() else units
+                largest = units.abs().topk(min(accessed, len(counts[name]))).indices
                 counts[name] += torch.bincount(largest.flatten().cpu(), minlength=len(counts[name]))
 
             hooks = [m.register_forward_pre_hook(partial(count, name=name)) for name, m in modules.items()]

@@ -98,10 +98,11 @@ class Speed:
         self.decoder += decoder
 
     def rates(self) -> dict[str, float]:
-        """Return the rates of all processes since the last call."""
+        """Return the seconds since the last call, and the rates of all processes in this time."""
         now = time.perf_counter()
         seconds, self.since = max(now - self.since, 1e-9), now
         rates = {"tokens_per_second": round(self.processes * (self.encoder + self.decoder) / seconds, 1)}
+        rates["seconds"] = round(seconds, 3)
         if self.work is not None:
             flops = self.processes * (self.encoder * self.work.encoder + self.decoder * self.work.decoder) / seconds
             rates["model_tflops_per_second"] = round(flops / 1e12, 4)

@@ -34,7 +34,7 @@ from temporalwiki.methods.expansion import SPEC
 from temporalwiki.methods.loss_curve import draw
 from temporalwiki.methods.manifest import check_checkpoint, read_training, settings_of
 from temporalwiki.methods.method import Method, Phase
-from temporalwiki.methods.options import MAY_DIFFER, TrainOptions
+from temporalwiki.methods.options import ADDED, MAY_DIFFER, TrainOptions
 from temporalwiki.methods.processes import processes, sharded
 from temporalwiki.methods.quantization import check_installed, quantized
 from temporalwiki.methods.trainer import last_complete, make_trainer, no_space_left, undamaged
@@ -237,6 +237,12 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
         "parameters": {"trainable": trainable(model), "total": total(model)},
         "versions": {name: version(name) for name in ("temporalwiki", "torch", "transformers", "accelerate", "peft")},
     }
+    added = ADDED * manifest["parameters"]["trainable"]  # in fp32
+    if method.trains and options.most_bytes is not None and added > options.most_bytes:
+        raise UsageError(
+            f"{run.name}: --budget {options.budget}: it adds {added:,} bytes, more than the budget; a smaller adapter "
+            "(--rank), a smaller --share or another method may fit"
+        )
     if not method.trains:
         if state.is_main_process:
             _describe(run.output, {"run": identity})

@@ -71,9 +71,9 @@ class _Marker(msgspec.Struct):
 def example_order(method: Method, options: TrainOptions, new: int, past: int) -> np.ndarray:
     """Return the examples of all steps in order, int64 (steps * batch_size,); EMPTY fills up the last step.
 
-    Epochs follow each other without a gap. If ``options.max_steps`` is given, the data is cut or repeated to fit.
+    Epochs follow each other without a gap. If ``options.steps`` is given, the data is cut or repeated to fit.
     """
-    wanted = None if options.max_steps is None else options.max_steps * options.batch_size
+    wanted = None if options.steps is None else options.steps * options.batch_size
     parts: list[np.ndarray] = []
     epoch = size = 0
     while size < wanted if wanted else epoch < options.epochs:

@@ -131,6 +131,8 @@ def _plan_training(
     reads = configs_to_read(line.name, line.method, data, config, line.past, line.options, _configs(data))
     check_content(data, reads, line.method, line.options)
     options = {key: value for key, value in asdict(line.options).items() if key not in MAY_DIFFER}
+    if line.options.budget is None:
+        del options["budget"]  # recipes without one keep their cells
     inputs = [
         line.name,
         asdict(line.method),

@@ -14,9 +14,10 @@ from temporalwiki.base.files import whole_file
 from temporalwiki.base.markdown import escaped, one_line, table_row
 from temporalwiki.eval_harness.cutoff.report import written
 from temporalwiki.eval_harness.leaderboard.cutoffs import KnownUpTo
-from temporalwiki.eval_harness.leaderboard.headline import MEASURES, training_runs
+from temporalwiki.eval_harness.leaderboard.headline import MEASURES, NEW, training_runs
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
+from temporalwiki.methods.options import ADDED
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are their wide forms
 _CLOZES = {
@@ -90,6 +91,49 @@ def learned_and_forgotten(rows: Sequence[Row]) -> ScoreTable | None:
         "and models that know no more than by chance, have no rank.",
         columns,
     )
+
+
+def prices(rows: Sequence[Row]) -> ScoreTable | None:
+    """Return what each method's model of the newest month knows, and what it cost; None without tokens or seconds."""
+    board = ModelBoard([row for row in rows if row.task == NEW.score.task])
+    own = {line: [board.own_month(line, of.score) for of in MEASURES] for line in board.lines}
+    newest = max((place for new, _ in own.values() for place in new), default=-1)
+    lines = [line for line, (new, _) in own.items() if newest in new]
+    new, old = ([own[line][i].get(newest) for line in lines] for i in range(2))
+    found = [row for row in new if row is not None]
+    if not any(row.tokens for row in found):
+        return None
+    learned = [_learned(board, line, row) for line, row in zip(lines, found, strict=True)]
+    columns: _Columns = [
+        ("method", [line.label for line in lines]),
+        ("new facts known", column(new)),
+        ("old facts known", column(old)),
+        ("tokens read", [row.tokens for row in found]),
+        ("seconds of training", [None if row.seconds is None else round(row.seconds) for row in found]),
+        ("bytes added", [None if row.trainable is None or not row.tokens else ADDED * row.trainable for row in found]),
+        ("tokens per learned fact", [_each(row.tokens, facts) for row, facts in zip(found, learned, strict=True)]),
+        ("seconds per learned fact", [_each(row.seconds, facts) for row, facts in zip(found, learned, strict=True)]),
+    ]
+    return ScoreTable.of(
+        f"What an update costs, {found[0].tested or 'all data'}",
+        "Each method's model of the newest month. Tokens and seconds are those of all months up to it, on the machine "
+        "that trained; the tokens that a teacher reads or a model draws count in seconds only. Bytes: four for each "
+        "number that the newest month changed or added. A learned fact: a new fact known above the start model's "
+        "number. The ceiling is the start model with the evidence to read.",
+        columns,
+    )
+
+
+def _learned(board: ModelBoard, line: ModelLine, row: Row) -> float:
+    """Return how many more new facts a model knows than its start model; nan if that is not known."""
+    start = board.initial_of(line)
+    before = [one for one in start.rows if NEW.score.of(one) and one.tested == row.tested] if start else []
+    named = [one.items for one in line.rows if one.test == "name/all" and one.measure == row.measure]
+    return (row.value - before[0].value) / 100 * (named or [row.items])[0] if before else math.nan
+
+
+def _each(cost: float | None, facts: float) -> Cell:
+    return round(cost / facts) if cost and facts > 0 else None
 
 
 def temporalwiki_table_3(title: str, how: str, stage: str, measure: str, rows: Sequence[Row]) -> ScoreTable | None:
@@ -202,6 +246,7 @@ _LOWER, _HIGHER = "Lower is better.", "In percent, higher is better."
 # name -> function that makes the table, or None if the rows lack its scores
 TABLES: dict[str, Callable[[Sequence[Row]], ScoreTable | None]] = {
     "learned_and_forgotten": learned_and_forgotten,
+    "prices": prices,
     "temporalwiki_table_3": partial(
         temporalwiki_table_3, "TemporalWiki, table 3: zero-shot perplexity of TWiki-Probes", _LOWER, "", "perplexity"
     ),

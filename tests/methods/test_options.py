@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from temporalwiki.base.errors import UsageError
 from temporalwiki.base.options import from_mapping
 from temporalwiki.methods import METHODS, find_method, train
+from temporalwiki.methods.diff import Diff
 from temporalwiki.methods.k_adapter import KAdapter
 from temporalwiki.methods.lora import LoRA
 from temporalwiki.methods.merge import Merge
@@ -21,6 +22,7 @@ from temporalwiki.methods.modular import Modular
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.recadam import RecAdam
 from temporalwiki.methods.recipes import configured, names, read_recipe
+from temporalwiki.methods.trainer import example_order
 
 # -- from plain values -------------------------------------------------------------------------------------------
 
@@ -174,6 +176,48 @@ def test_defaults_pass_their_own_check(of: Any) -> None:
     assert from_mapping(of, {}, "here: ") == from_mapping(of, asdict(of()), "here: ") == of()
     for f in fields(of):
         assert f.metadata["help"], f.name
+
+
+# -- budgets -----------------------------------------------------------------------------------------------------
+
+STEPS = {  # batches of 8 sequences of 64 tokens: 512 tokens a step
+    "tokens=512": 1,
+    "tokens=1023": 1,
+    "tokens=61440": 120,
+}
+
+
+@pytest.mark.parametrize(("budget", "steps"), STEPS.items())
+def test_a_budget_of_tokens_is_a_number_of_whole_steps(budget: str, steps: int) -> None:
+    options = TrainOptions(batch_size=8, sequence_length=64, budget=budget)
+    assert (options.steps, options.most_bytes) == (steps, None)
+    assert TrainOptions(batch_size=4, sequence_length=64, budget=budget).steps >= 2 * steps
+    order = example_order(Diff(), options, 10, 0)
+    assert len(order) * 64 <= int(budget.partition("=")[2])
+    assert len(order) == steps * 8
+
+
+def test_without_a_budget_the_steps_are_those_of_the_option() -> None:
+    assert (TrainOptions().steps, TrainOptions(max_steps=7).steps) == (None, 7)
+    assert TrainOptions(max_steps=7, budget="bytes=9").steps == 7
+    assert TrainOptions(budget="bytes=9").most_bytes == 9
+
+
+@pytest.mark.parametrize(
+    "budget", ["", "tokens", "tokens=", "tokens=0", "tokens=-1", "tokens=1e6", "tokens=1,000", "steps=3", "bytes= 3"]
+)
+def test_a_budget_that_cannot_be_read_is_refused(budget: str) -> None:
+    with pytest.raises(UsageError, match=rf"^--budget {budget}: write tokens=N or bytes=N, with a whole number N$"):
+        TrainOptions(budget=budget)
+
+
+def test_a_budget_of_less_than_a_step_and_one_next_to_a_number_of_steps_are_refused() -> None:
+    with pytest.raises(
+        UsageError, match=r"^--budget tokens=511: a step alone reads 512 tokens; lower the batch size$"
+    ):
+        TrainOptions(batch_size=8, sequence_length=64, budget="tokens=511").steps  # noqa: B018
+    with pytest.raises(UsageError, match=r"leave out --max-steps$"):
+        TrainOptions(budget="tokens=512", max_steps=1)
 
 
 # -- recipes -----------------------------------------------------------------------------------------------------

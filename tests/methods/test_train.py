@@ -19,6 +19,7 @@ from temporalwiki.commands import main
 from temporalwiki.methods import checkpoint
 from temporalwiki.methods import train as train_module
 
+import tiny_training
 from a_dataset import write_dataset
 
 SHORT = ("--batch-size", 4, "--micro-batch-size", 2, "--sequence-length", 32, "--max-steps", 3, "--logging-steps", 1)
@@ -340,3 +341,18 @@ def test_light_tuning_learns_facts(train: Callable[..., tuple[int, str, str]], t
     record = read(tmp_path / "output")
     assert record["data"] == {"config": "lighttuning-1112", "facts": 14}
     assert record["steps"] == 3
+
+
+def test_a_method_that_adds_more_bytes_than_the_budget_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tiny_training.write(tmp_path, "gpt2")
+    tiny_training.train(tmp_path, "lora", tmp_path / "gpt2", tmp_path / "lora", "--max-steps", 1)
+    added = 4 * json.loads((tmp_path / "lora" / "training.json").read_text("utf-8"))["parameters"]["trainable"]
+    words = ("--max-steps", 1, "--budget", f"bytes={added}")
+    tiny_training.train(tmp_path, "lora", tmp_path / "gpt2", tmp_path / "again", *words)
+    capsys.readouterr()
+    words = ("--max-steps", 1, "--budget", f"bytes={added - 1}")
+    with pytest.raises(AssertionError):
+        tiny_training.train(tmp_path, "lora", tmp_path / "gpt2", tmp_path / "less", *words)
+    assert f"lora: --budget bytes={added - 1}: it adds {added:,} bytes" in capsys.readouterr().err

@@ -34,7 +34,7 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     shortened,
     styled,
 )
-from temporalwiki.eval_harness.leaderboard.headline import MEASURES, Month, months, ratio
+from temporalwiki.eval_harness.leaderboard.headline import MEASURES, NEW, Month, months, ratio
 from temporalwiki.eval_harness.leaderboard.names import listed, method_name, month_name, short_month
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
@@ -226,13 +226,45 @@ def _scattered(newest: Month, look: Mapping[str, Look], width: float, *, legende
 
 
 @styled
+def _prices(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
+    board = ModelBoard([row for row in rows if NEW.score.of(row)])
+    newest = {line: list(board.own_month(line, NEW.score).values())[-1:] for line in board.lines}
+    own = {line: row[0] for line, row in newest.items() if row}
+    points = {line: (row.tokens, row.value) for line, row in own.items() if row.tokens and not line.initial}
+    if not points:
+        return None
+    groups, look = _by_method(points, lambda line: points[line][0]), looks(board.lines)
+    figure = Figure(figsize=(width, 3.6), layout="constrained")
+    axes = figure.subplots()
+    drawn: list[Any] = []
+    for group in groups:
+        xs, ys = zip(*(points[line] for line in group), strict=True)
+        drawn += axes.plot(xs, ys, linestyle=look[group[0].label].dash, **look[group[0].label].marks(bars=False))
+    for line, row in own.items():
+        if line.initial or (line.control and row.retrieved):
+            drawn.append(axes.axhline(row.value, color=GREY if line.control else BLACK, linewidth=0.8, zorder=0))
+            groups.append([line])
+    axes.set_xlabel("tokens read in training")
+    axes.set_ylabel(NEW.axis)
+    logarithmic_if_wide(axes, "x", [x for x, _ in points.values()])
+    axes.grid(axis="y")
+    legend(figure, _names_of_groups(groups), drawn)
+    if fair := [line for line in points if line.fair]:
+        best = max(fair, key=lambda line: points[line][1])
+        name = method_name(best.label)
+        figure.set_label(f"{name[:1].upper()}{name[1:]} knows most new facts, after {points[best][0]:,} tokens")
+    return figure
+
+
+@styled
 def _learning_rate(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     board = ModelBoard(rows)
     found = {what: _kept_and_changed(board, *scores) for what, scores in _KEPT_AND_CHANGED.items()}
     what = next((what for what, points in found.items() if points), None)
     if what is None:
         return None
-    points, groups, look = found[what], _by_method(found[what]), looks(board.lines)
+    points, look = found[what], looks(board.lines)
+    groups = _by_method(points, lambda line: line.learning_rate)
     figure = Figure(figsize=(width, 4.2), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
@@ -271,18 +303,18 @@ def _kept_and_changed(board: ModelBoard, kept: ScoreName, changed: ScoreName) ->
     return found
 
 
-def _by_method(lines: Iterable[ModelLine]) -> list[list[ModelLine]]:
-    """Group lines of one method and base that differ only in their learning rate, sorted by it."""
+def _by_method(lines: Iterable[ModelLine], what: Callable[[ModelLine], float | None]) -> list[list[ModelLine]]:
+    """Group lines of one method and base that differ in a number, such as their learning rate, sorted by it."""
     found: dict[tuple[str | None, str, str], list[ModelLine]] = {}
     for line in lines:
         found.setdefault((line.method, line.base, line.rows[0].retrieved), []).append(line)
     groups = []
     for (method, _, _), of_method in found.items():
-        rates = [line.learning_rate for line in of_method]
+        rates = [what(line) for line in of_method]
         if method is None or None in rates or len(set(rates)) < len(rates):
             groups += [[line] for line in of_method]
         else:
-            groups.append(sorted(of_method, key=lambda line: line.learning_rate or 0))
+            groups.append(sorted(of_method, key=lambda line: what(line) or 0))
     return groups
 
 
@@ -542,6 +574,13 @@ FIGURES: dict[str, Plot] = {
         "intervals. Dotted: chance. Grey: controls, which must not know the new facts, and the ceiling. Further up "
         "and to the right is better.",
         _learned_and_forgotten,
+    ),
+    "prices": Plot(
+        "What an update costs",
+        "New facts known by each method's newest model, against the tokens that it read in training, past data "
+        "included. Lines join models of one method with several budgets. Horizontal: the start model, and the "
+        "ceiling, which reads the evidence. Further up and to the left is better.",
+        _prices,
     ),
     "relative_perplexity": Plot(
         "Perplexity of proper nouns, relative to Initial",

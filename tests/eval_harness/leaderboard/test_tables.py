@@ -446,3 +446,42 @@ def test_the_caption_says_what_the_intervals_hold() -> None:
 
 def test_without_the_task_there_is_no_table_of_learned_and_forgotten() -> None:
     assert TABLES["learned_and_forgotten"]([make_row()]) is None
+
+
+def known(label: str, method: str | None, new: float, tokens: int | None, **of: Any) -> list[Row]:
+    of = {"label": label, "method": method, "month": "0910" if tokens else None, "tokens": tokens} | of
+    of |= {"task": "learned_and_forgotten", "test": "all", "higher_is_better": True}
+    return [make_row(measure="new_known", value=new, **of), make_row(measure="old_known", value=70.0, **of)]
+
+
+def test_the_price_list_divides_what_was_paid_by_the_facts_that_the_start_model_did_not_know() -> None:
+    rows = [
+        *known("initial", "initial", 20.0, None, trainable=None),
+        *known("diff", "diff", 60.0, 8_000, trainable=1_000, seconds=32.0),
+        *known("lora", "lora", 20.0, 8_000, trainable=10, seconds=16.0),
+        *known("initial, with evidence", "initial", 90.0, None, trainable=None, retrieved="evidence", control=True),
+    ]
+    table = TABLES["prices"](rows)
+    assert table is not None
+    shown = {
+        str(line[0]): [cell.value if isinstance(cell, TableScore) else cell for cell in line] for line in table.lines
+    }
+    # 40 facts: 40 % of them are 16
+    assert shown["diff"] == ["diff", 60.0, 70.0, 8_000, 32, 4_000, 500, 2]
+    assert shown["lora"] == ["lora", 20.0, 70.0, 8_000, 16, 40, None, None]
+    assert shown["initial"] == ["initial", 20.0, 70.0, None, None, None, None, None]
+    assert shown["initial, with evidence"][1] == 90.0
+
+
+def test_the_facts_of_several_forms_count_once() -> None:
+    rows = [*known("initial", "initial", 20.0, None), *known("diff", "diff", 60.0, 8_000, items=120)]
+    of = {"task": "learned_and_forgotten", "measure": "new_known", "higher_is_better": True}
+    rows.append(make_row(label="diff", test="name/all", value=60.0, items=40, tokens=8_000, **of))
+    table = TABLES["prices"](rows)
+    assert table is not None
+    assert [line[6] for line in table.lines if line[0] == "diff"] == [500]
+
+
+def test_models_that_read_no_tokens_have_no_price_list() -> None:
+    assert TABLES["prices"](known("initial", "initial", 20.0, None)) is None
+    assert TABLES["prices"]([]) is None

@@ -382,14 +382,14 @@ def record(folder: Path, method: str, config: str, before: str, steps: int | Non
                 "run": run,
                 "architecture": "decoder-only",
                 "parameters": {"trainable": steps or 0, "total": 100},
-                **({} if steps is None else {"steps": steps}),
+                **({} if steps is None else {"steps": steps, "log": [{"loss": 1.0, "seconds": 0.5}] * steps}),
             }
         )
     )
     return folder
 
 
-UNKNOWN = ("method", "learning_rate", "recipe", "seed", "parameters", "tokens")
+UNKNOWN = ("method", "learning_rate", "recipe", "seed", "parameters", "tokens", "seconds")
 UNTRAINED = dict.fromkeys(UNKNOWN) | {"trained_on": []}
 
 
@@ -418,6 +418,7 @@ def test_its_training_is_read_back_to_the_beginning(tmp_path: Path) -> None:
         "seed": 3,
         "parameters": {"trainable": 5, "total": 100},
         "tokens": 1120,
+        "seconds": 0.5 * (3 + 5),
     }
     assert training(str(base)) == UNTRAINED | {
         "method": "initial",

@@ -164,7 +164,7 @@ def test_without_its_scores_there_is_no_figure(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in FIGURES if name not in ("fuar", "average_perplexity", "learned_and_forgotten")]
+    "name", [name for name in FIGURES if name not in ("fuar", "average_perplexity", "learned_and_forgotten", "prices")]
 )
 def test_what_is_relative_to_initial_needs_initial(name: str) -> None:
     rows = list(world(of_methods(["diff"])))
@@ -389,6 +389,29 @@ def test_learning_rates_of_a_method_are_joined_in_order(
     assert ("facts" if task == "twiki_probes" else "text") in axes.get_xlabel()
 
 
+def of_budget(label: str, method: str | None, tokens: int | None, known: float, **of: Any) -> Row:
+    month = "1112" if tokens else None
+    return score(*NEW, "1112", known, label=label, method=method, tokens=tokens, month=month, **of)
+
+
+def test_the_budgets_of_a_method_are_joined_in_the_order_of_their_tokens_and_the_ceiling_is_a_line() -> None:
+    rows = [
+        of_budget("diff twice", "diff", 2_000, 60.0),
+        of_budget("diff", "diff", 1_000, 50.0),
+        of_budget("study", "study", 1_000, 55.0),
+        of_budget("initial", "initial", None, 20.0),
+        of_budget("initial, with evidence", "initial", None, 90.0, retrieved="evidence", control=True),
+        of_budget("untrained", "untrained", None, 10.0, control=True),
+    ]
+    figure = draw("prices", rows)
+    drawn = {tuple(line.get_xdata()): tuple(line.get_ydata()) for line in figure.axes[0].get_lines()}
+    assert drawn[1_000, 2_000] == (50, 60)
+    assert drawn[1_000,] == (55,)
+    levels = [line.get_ydata()[0] for line in figure.axes[0].get_lines() if list(line.get_xdata()) == [0, 1]]
+    assert sorted(levels) == [20, 90]
+    assert figure.get_label() == "Diff twice knows most new facts, after 2,000 tokens"
+
+
 def test_one_learning_rate_a_method_is_a_point_each() -> None:
     axes = draw("learning_rate", list(world(of_methods(TRAINED)))).axes[0]
     assert len(axes.lines) == 2 + 1 + len(TRAINED)
@@ -411,7 +434,8 @@ def hashes(folder: Path) -> dict[str, str]:
 def test_files_are_the_same_in_another_process_with_another_hash_seed(tmp_path: Path) -> None:
     tasks = ("learned_and_forgotten", "fuar")
     rows = [row for row in world(of_methods(["diff", "lora"]), MONTHS[:2]) if row.task in tasks]
-    assert list(write_figures(rows, tmp_path / "one")) == list(tasks)
+    names = ["learned_and_forgotten", "prices", "fuar"]
+    assert list(write_figures(rows, tmp_path / "one")) == names
     (tmp_path / "rows.json").write_text(json.dumps([asdict(row) for row in rows[::-1]]))
     code = (
         "import json, sys; from pathlib import Path; from temporalwiki.eval_harness.leaderboard.rows import Row; "
@@ -424,7 +448,7 @@ def test_files_are_the_same_in_another_process_with_another_hash_seed(tmp_path: 
     )
     assert hashes(tmp_path / "one") == hashes(tmp_path / "two")
     assert list(hashes(tmp_path / "one")) == sorted(
-        f"{name}{ending}" for name in tasks for ending in (".png", ".svg", "_narrow.svg")
+        f"{name}{ending}" for name in names for ending in (".png", ".svg", "_narrow.svg")
     )
 
 
