@@ -92,6 +92,7 @@ BAD: dict[str, tuple[type, dict[str, Any], str]] = {
         {"schedule": "cosin"},
         r"^no schedule 'cosin' \(did you mean cosine\?\); there a",
     ),
+    "an empty choice": (TrainOptions, {"schedule": ""}, r"^no schedule ''; there are "),
     "no such optimizer": (TrainOptions, {"optimizer": "adam"}, r"^no optimizer 'adam' \(did you mean adamw\?\)"),
     "no such tracker": (TrainOptions, {"report_to": "trakio"}, r"^no tracker 'trakio'"),
     "no such precision": (TrainOptions, {"precision": "float7"}, r"^no precision 'float7'"),

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.eval_harness.facts import FactScore, identity
 from temporalwiki.eval_harness.models.local import CachedModel
-from temporalwiki.eval_harness.models.stored import open_scores
+from temporalwiki.eval_harness.models.stored import StoredScores, _LeftOut, open_scores
+from temporalwiki.eval_harness.task import NothingToScoreError
 
 import a_result
 
@@ -46,3 +48,17 @@ def test_a_damaged_log_is_named(log: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["ORG/model", "gpt2", "ORG/model@main", "missing folder"])
 def test_other_names_are_models(name: str) -> None:
     assert isinstance(opened(name), CachedModel)
+
+
+@pytest.mark.parametrize(("asked", "split"), [(2, "unchanged"), (3, "changed")])
+def test_facts_are_unscored_only_if_the_result_left_out_as_many(asked: int, split: str) -> None:
+    """Other missing facts are of other data, and the result cannot stand for the model there."""
+    rows = [{"subject": f"S{i}", "relation": "r", "object": "o"} for i in range(3)]
+    score = FactScore(1.0, 2, 1.0, 1, 9)
+    ids = [identity(row)["id"] for row in rows]
+    stored = StoredScores.__new__(StoredScores)
+    stored.__dict__ |= {"reference": "results", "name": "m"}
+    stored.__dict__["_read"] = ({ids[0]: score}, [_LeftOut("changed", frozenset(ids[:1]), 1)])
+    assert stored.stored(rows[:2], "changed") == [score, None]
+    with pytest.raises(NothingToScoreError, match="are not in it, such as S1 r 'o'"):
+        stored.stored(rows[:asked], split)
