@@ -7,7 +7,12 @@ raise ``temporalwiki.errors.InputError``, or ``UsageError`` for a wrong argument
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+if (Path(__file__).parent / "base").is_file():
+    # Windows checks out a link to a package as a file with the link's target. The packages lie two folders up.
+    __path__.append(str(Path(__file__).parents[2]))
 
 from temporalwiki import errors
 
