@@ -104,7 +104,7 @@ PARSER, TRAINER = "builders.wikipedia.plain_text", "methods.trainer"
     [
         ("methods.train", 30, {PARSER}),
         ("eval_harness.runner", 57, {PARSER, TRAINER}),
-        ("builders.build", 53, {TRAINER}),
+        ("builders.build", 54, {TRAINER}),
     ],
 )
 def test_importing_a_module_loads_few_others(name: str, most: int, without: set[str]) -> None:

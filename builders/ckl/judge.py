@@ -86,7 +86,7 @@ def _decide_by_rules(candidate: Candidate, language: str) -> Decision:
         if _says(candidate, passage, language):
             return Decision(candidate.id, valid=True, answer_right=True, past="same", old_evidence=passage.id)
     for passage in candidate.past_evidence:
-        for sentence in split_sentences(passage.text, language):
+        for sentence in map(str.strip, split_sentences(passage.text, language)):
             other = _filling(candidate.statement, sentence)
             if other and _alike(other, candidate.answer):
                 return Decision(candidate.id, True, True, "same", old_evidence=passage.id)

@@ -33,7 +33,7 @@ class Line(NamedTuple):
 
 
 def outline(wikitext: str, language: str, namespaces: Mapping[str, int] | None = None) -> list[Line]:
-    """Return the lines of an article with the sentences that ``article_sentences`` returns, and their places.
+    """Return the lines of an article with the sentences of ``article_sentences``, without marks, and their places.
 
     Raises UnreadablePage as ``article_sentences`` does.
     """
@@ -54,7 +54,7 @@ def _lines(text: str, language: str) -> Iterator[Line]:
         for paragraph in found:
             for line in paragraph.split("\n"):
                 if sentences := split_sentences(line, language):
-                    yield Line(place, sentences)
+                    yield Line(place, [sentence.strip() for sentence in sentences])
 
     def here() -> tuple[str, ...]:
         return tuple(title for _, title in headings)

@@ -30,6 +30,7 @@ from temporalwiki.builders.wikipedia.sentences import (
     join_paragraphs,
     sentence_key,
     sentences_without_formula,
+    some_sentences,
     split_sentences,
     time_limit,
 )
@@ -69,7 +70,7 @@ def new_sentences(previous: Sequence[Paragraph], recent: Sequence[Paragraph]) ->
     sentence that merely moved is not returned. Swap the arguments to get the deleted sentences.
     """
     known = {sentence_key(sentence) for paragraph in previous for sentence in paragraph}
-    new = (_without(known, paragraph) for paragraph in recent)
+    new = (some_sentences(paragraph, lambda sentence: sentence_key(sentence) not in known) for paragraph in recent)
     return [paragraph for paragraph in new if paragraph]
 
 
@@ -156,22 +157,7 @@ class ArticleVersions:
 
 
 def _flat(paragraphs: Iterable[Paragraph]) -> list[str]:
-    return [sentence.lstrip("\n") for paragraph in paragraphs for sentence in paragraph]
-
-
-def _without(known: set[str], paragraph: Paragraph) -> Paragraph:
-    """Return the sentences that are not known.
-
-    If the first sentence of a list item is known, the item's first unknown sentence opens the line instead.
-    """
-    fresh: Paragraph = []
-    new_line = False
-    for sentence in paragraph:
-        new_line = new_line or sentence.startswith("\n")
-        if sentence_key(sentence) not in known:
-            fresh.append("\n" + sentence.lstrip("\n") if new_line and fresh else sentence)
-            new_line = False
-    return fresh
+    return [sentence.strip() for paragraph in paragraphs for sentence in paragraph]
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,7 @@ def _check_folded(old: list[Paragraph], new: list[Paragraph], versions: ArticleV
 
 
 def _lines_apart(paragraphs: list[Paragraph]) -> list[Paragraph]:
-    return [[sentence.lstrip("\n") for sentence in paragraph] for paragraph in paragraphs if paragraph]
+    return [[sentence.strip() for sentence in paragraph] for paragraph in paragraphs if paragraph]
 
 
 def _paragraphs(text: str) -> list[str]:
@@ -82,14 +82,15 @@ def _split(paragraphs: list[str], language: str) -> list[Paragraph]:
         sentences = split_sentences(paragraph, language)
         assert sentences == split_sentences(paragraph, language), "cut twice, other sentences"
         assert all(sentence.strip() for sentence in sentences), "an empty sentence"
-        assert _squeezed("".join(sentences)) == _squeezed(paragraph), "cutting lost something or added to it"
+        assert join_sentences(sentences) == _single_spaces(paragraph), "cutting lost something or added to it"
         if sentences:
             found.append(sentences)
     return found
 
 
-def _squeezed(text: str) -> str:
-    return "".join(text.split())
+def _single_spaces(text: str) -> str:
+    lines = (" ".join(line.split()) for line in text.split("\n"))
+    return "\n".join(line for line in lines if line)
 
 
 def _check_new(before: list[Paragraph], after: list[Paragraph], fresh: list[Paragraph]) -> None:

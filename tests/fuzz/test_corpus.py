@@ -71,7 +71,7 @@ PLANTED: dict[str, tuple[str, Any]] = {
     "result_items": ("eval_harness.leaderboard.rows.ranks", _third_of_two),
     "result_parquet": ("eval_harness.leaderboard.rows.Row", _UNTYPED),
     "results": ("eval_harness.results.msgspec.convert", lambda data, _kind: data),
-    "sentence_diff": ("builders.wikipedia.sentence_diff._without", lambda _known, paragraph: paragraph),
+    "sentence_diff": ("builders.wikipedia.sentence_diff.some_sentences", lambda paragraph, _wanted: paragraph),
     "server_answers": ("builders.fetch.server._SHA1", re.compile(".*")),
     "terminal": ("base.terminal._UNSAFE", re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff]")),
     "wikidata_dump": ("builders.wikidata.extract._RowBuffer.add", lambda _self, _entity, _record, _size: None),

@@ -42,6 +42,13 @@ CASES = {
         [["One item.", "\nNew of the second item.", "\nThird."]],
     ),
     "the first new sentence within an item": ([["A one.", "\nA two.", "New of it."]], [["New of it."]]),
+    "a blank or a line around a known sentence stays": (
+        [["N.", "A one.", "\x1fM."], ["N.", "\nA one.", "\x1fM."]],
+        [["N.", "M."], ["N.", "\nM."]],
+    ),
+    "no blank around it": ([["北。", "\x1fA one.", "\x1f南。"]], [["北。", "\x1f南。"]]),
+    "the first new sentence has no mark": ([["A one.", "\x1fN."], ["A two.", "\nM."]], [["N."], ["M."]]),
+    "a known sentence that is glued now": ([["A one.", "\x1fB one."]], []),
     "other white space": ([["A  one.", "\nA two."], ["B\u00a0one.", "B two."]], []),
     "another Unicode form": ([["Caf\u0065\u0301."]], [["Caf\u0065\u0301."]]),
     "another case is another sentence": ([["a one."]], [["a one."]]),
@@ -57,7 +64,9 @@ def test_algorithm_1(case: str) -> None:
     assert new_sentences(BEFORE, recent) == expected
 
 
-SENTENCES = st.sampled_from(["a.", "b.", "c.", "d.", " a. ", "\nb.", "\nf.", "e\u0301.", "\u00e9."])
+SENTENCES = st.sampled_from(
+    ["a.", "b.", "c.", "d.", " a. ", "\nb.", "\nf.", "\x1fa.", "\x1fg.", "e\u0301.", "\u00e9."]
+)
 ARTICLE = st.lists(st.lists(SENTENCES, min_size=1, max_size=4), max_size=5)
 
 
