@@ -40,6 +40,7 @@ def publish(
     dry_run: Annotated[bool, Arg()] = False,
     accept_jump: DatasetFlag = False,
     replace: DatasetFlag = False,
+    mend: DatasetFlag = False,
     accept_noncommercial: DatasetFlag = False,
     base: Annotated[str, Arg("ID", group=_MODELS)] | None = None,
     dataset: Annotated[str, Arg("ORG/NAME@TAG", group=_MODELS)] | None = None,
@@ -56,6 +57,7 @@ def publish(
         dry_run: print what would be done; send nothing.
         accept_jump: publish even if counts jump since last month.
         replace: replace an interval, under a new tag.
+        mend: put back files of published months that are missing or changed on the Hub.
         accept_noncommercial: publish configs with a licence like LAMA's (CC BY-NC).
         base: Hub id of the model that an adapter was trained on.
         dataset: if the model was trained on a local folder, the same dataset on the Hub.
@@ -63,7 +65,8 @@ def publish(
 
     Raises UsageError for a wrong argument, and InputError for a folder or a repository that cannot be used.
     """
-    of_dataset = {"accept_jump": accept_jump, "replace": replace, "accept_noncommercial": accept_noncommercial}
+    of_dataset = {"accept_jump": accept_jump, "replace": replace, "mend": mend}
+    of_dataset["accept_noncommercial"] = accept_noncommercial
     of_model = {"base": base, "dataset": dataset, "results": None if results is None else Path(results)}
     if kind not in KINDS:
         raise UsageError(f"there is no kind {kind!r} to publish; there are {', '.join(KINDS)}")

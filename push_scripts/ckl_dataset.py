@@ -10,6 +10,7 @@ from temporalwiki.builders.manifests import CklManifest, Manifest
 from temporalwiki.builders.published import record_published
 from temporalwiki.model_cards.edits import keep_edits
 from temporalwiki.push_scripts.dataset_repository import (
+    damage,
     files_of,
     maintainers_settings,
     manifests_of,
@@ -33,11 +34,13 @@ def publish_ckl(
     """Publish the configs of a CKL folder that are new or differ in the repository, and yield a line for each step.
 
     All of them go into one commit, which gets the ``tag`` if there is one. Configs that only the repository has stay.
-    A config without rows, which `datasets` cannot load, is left out.
+    A config without rows, which `datasets` cannot load, is left out. Files of the folder's configs that are
+    damaged on the Hub are put back.
 
     Raises InputError, before anything is sent, if a file does not match its manifest, if the repository is not of CKL
     or has a config of the same name from another wiki, or if a licence forbids commercial use, as LAMA's does, and
-    ``accept_noncommercial`` is not set. Raises what ``publish`` raises.
+    ``accept_noncommercial`` is not set. Raises it at the end if files of other configs are damaged on the Hub. Raises
+    what ``publish`` raises.
     """
     restricted = [manifest.config for manifest in manifests if any("-nc" in licence for licence in manifest.licences)]
     if restricted and not accept_noncommercial:
@@ -60,6 +63,8 @@ def publish_ckl(
     yield from publish(repo_id, "dataset", plan, dry_run=dry_run)
     if not dry_run:
         record_published(folder, repo_id, published_ckl(heads[0]), lambda _config: str(heads[0].commit))
+    if said := damage(heads[0], published_ckl(heads[0]), folder):
+        raise InputError(f"datasets/{repo_id}: {said}, which lacks these files")
 
 
 def _plan(folder: Path, manifests: Sequence[CklManifest], tag: str | None, head: Head) -> list[Revision]:

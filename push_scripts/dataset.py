@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.files import read_small
-from temporalwiki.builders.configs import SCHEMAS
+from temporalwiki.base.files import leads_out, read_small
 from temporalwiki.builders.dataset_folder import SEALS
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest, read_manifests
 from temporalwiki.builders.published import record_published
@@ -21,6 +20,9 @@ from temporalwiki.model_cards.edits import keep_edits
 from temporalwiki.push_scripts.ckl_dataset import publish_ckl
 from temporalwiki.push_scripts.count_changes import large_changes
 from temporalwiki.push_scripts.dataset_repository import (
+    OF_INTERVAL,
+    damage,
+    damaged,
     files_of,
     maintainers_settings,
     manifests_of,
@@ -30,8 +32,6 @@ from temporalwiki.push_scripts.dataset_repository import (
 from temporalwiki.push_scripts.repository_state import Content, Head, Revision
 from temporalwiki.push_scripts.revision import publish
 
-_CONFIG = re.compile(rf"({'|'.join(SCHEMAS)})-\d+(-\d+)?")
-
 
 def publish_dataset(
     folder: Path,
@@ -40,6 +40,7 @@ def publish_dataset(
     tag: str | None = None,
     accept_jump: bool = False,
     replace: bool = False,
+    mend: bool = False,
     accept_noncommercial: bool = False,
     interval: str | None = None,
     dry_run: bool = False,
@@ -49,19 +50,22 @@ def publish_dataset(
     Each interval is one commit that adds its files to the earlier months. Its tag is the month of its later
     snapshot, ``2021.12``, or ``tag`` if only one interval is new. Published intervals stay as they are. With
     ``replace``, an interval that differs from the published one replaces it on main and gets the new ``tag``; the
-    earlier tag keeps the earlier bytes. With ``interval``, only that interval is published. A CKL folder goes to
-    ``publish_ckl``. At the end, ``published.json`` in the folder names the revisions, for models trained on it.
+    earlier tag keeps the earlier bytes. With ``mend``, a commit without a tag first puts back files that main has lost
+    or that changed there. With ``interval``, only that interval is published. A CKL folder goes to ``publish_ckl``. At
+    the end, ``published.json`` in the folder names the revisions, for models trained on it.
 
     Raises InputError, before anything is sent, if a file does not match its manifest (for published months see
-    ``check_copies``), a month is published with other bytes, counts changed too much since the month before (unless
-    ``accept_jump``), or rows are from an archive without a licence. Raises UsageError for options that do not fit the
-    folder, and what ``publish`` raises.
+    ``check_copies``), a file on main is damaged (with ``mend``: and missing in the folder), a month is published with
+    other bytes, counts changed too much since the month before (unless ``accept_jump``), or rows are from an archive
+    without a licence. Raises UsageError for options that do not fit the folder, and what ``publish`` raises.
     """
     if replace and tag is None:
         raise UsageError("--replace needs --tag, because the tag of the replaced interval keeps its meaning")
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder")
     manifests = read_manifests(folder)
+    if links := [one.path for one in manifests if leads_out(folder / one.path, folder)]:
+        raise InputError(f"{folder}: {links[0]}: is a link out of the folder; publish a copy without links")
     if imported := [
         manifest.path for manifest in manifests if manifest.imported and interval in (None, manifest.name)
     ]:
@@ -86,7 +90,7 @@ def publish_dataset(
         if not heads:
             check_copies(folder, head, months)
         heads[:] = [head]
-        return _plan(folder, months, tag, accept_jump, replace, head)
+        return _plan(folder, months, tag, accept_jump, replace, mend, head)
 
     yield from publish(repo_id, "dataset", plan, dry_run=dry_run)
     if not dry_run:
@@ -108,9 +112,7 @@ def check_copies(folder: Path, head: Head, months: Sequence[Manifest]) -> None:
     for month in months:
         twin = published.get(month.sha256)
         if twin is not None and any((folder / file.path).exists() for file in month.files):
-            again = ["hf", "download", head.repo_id, "--repo-type", "dataset", "--revision", str(twin.tag)]
-            again += ["--include", f"data/*{twin.interval.recent}/*", "--local-dir", str(folder)]
-            files_of(folder, month, f"`{shlex.join(again)}` fetches the published copy")
+            files_of(folder, month, f"`{_fetch(head, twin, folder)}` fetches the published copy")
 
 
 def month_tag(interval: Interval, published: Sequence[BuiltManifest] = ()) -> str:
@@ -140,10 +142,20 @@ def published_months(head: Head) -> list[BuiltManifest]:
 
 
 def _plan(
-    folder: Path, manifests: Sequence[BuiltManifest], tag: str | None, accept_jump: bool, replace: bool, head: Head
+    folder: Path,
+    manifests: Sequence[BuiltManifest],
+    tag: str | None,
+    accept_jump: bool,
+    replace: bool,
+    mend: bool,
+    head: Head,
 ) -> list[Revision]:
     """Return a revision for each missing tag, and then the next interval that is not published."""
     published = published_months(head)
+    if said := damage(head, published, folder):
+        if not mend:
+            raise InputError(f"datasets/{head.repo_id}: {said}")
+        return [_mended(folder, manifests, published, head)]
     if replace:
         here = {manifest.age: manifest for manifest in manifests}
         published = [one for one in published if _files(here.get(one.age, one)) == _files(one)]
@@ -169,10 +181,44 @@ def _plan(
     return [*untagged, dataclasses.replace(month, files={**month.files, **seals})]
 
 
+def _mended(
+    folder: Path, manifests: Sequence[BuiltManifest], published: Sequence[BuiltManifest], head: Head
+) -> Revision:
+    """Return the revision that puts back damaged files. Raises InputError if the folder lacks one."""
+    found = damaged(head, published)
+    files: dict[str, Content] = {}
+    for month in manifests:  # if the Hub has lost a month's manifest, no manifest lists its files
+        tag, others = month_tag(month.interval), [one for one in published if one.age != month.age]
+        wrong = damaged(head, [*others, month])
+        lost = len(others) == len(published) and tag in head.tags
+        if lost and not any(file.path in wrong for file in month.files):
+            files[month.path] = to_json(_published(month, tag))
+            published = sorted([*published, month], key=lambda one: one.age)
+    wanted = {file.path: (month, file) for month in published for file in month.files}
+    for path in found:
+        if path in wanted:
+            month, file = wanted[path]
+            if problem := file.problem(folder):
+                raise InputError(f"{folder}: {path}: {problem}; `{_fetch(head, month, folder)}` fetches it")
+            files[path] = folder / path
+    if "README.md" in found:
+        files["README.md"] = _card(folder, published, head)
+    remove = tuple(path for path in found if path not in wanted and path != "README.md")
+    return Revision(f"Mend {len(found)} damaged file{'s' if len(found) > 1 else ''}", files, remove)
+
+
+def _fetch(head: Head, month: BuiltManifest, folder: Path) -> str:
+    """Return the command that fetches the published data of a month."""
+    again = ["hf", "download", head.repo_id, "--repo-type", "dataset", "--revision", str(month.tag)]
+    return shlex.join([*again, "--include", f"data/*{month.interval.recent}/*", "--local-dir", str(folder)])
+
+
 def _seals(folder: Path, head: Head) -> dict[str, Content]:
     """Return the seals that the repository lacks. Raises InputError if it has another one of a month."""
     found: dict[str, Content] = {}
     for file in sorted((folder / SEALS).glob("*.json")):
+        if leads_out(file, folder):
+            raise InputError(f"{file}: is a link out of the folder; publish a copy without links")
         path, content = f"{SEALS}/{file.name}", read_small(file)
         there = head.read(path)
         if there is None:
@@ -227,10 +273,7 @@ def _revision(
 ) -> Revision:
     # imported here: importing huggingface_hub takes a second
     from temporalwiki.model_cards import croissant
-    from temporalwiki.model_cards.dataset import dataset_card
-    from temporalwiki.model_cards.dataset_rows import rows_section
     from temporalwiki.model_cards.eval_yaml import eval_yaml
-    from temporalwiki.push_scripts.token_count import token_sentence
 
     tag = tag or month_tag(manifest.interval, published)
     if taken := next((one for one in published if one.tag == tag), None):
@@ -242,24 +285,37 @@ def _revision(
         raise InputError(
             f"{folder}: counts jump: {'; '.join(found)}; find out why, and publish with --accept-jump if they are true"
         )
-    # "run" is left out: it differs between two builds of the same data
-    content = {key: value for key, value in manifest.content.items() if key != "run"} | {"tag": tag}
     months = sorted([*published, msgspec.structs.replace(manifest, tag=tag)], key=lambda one: one.age)
-    card = head.read("README.md")
-    settings = maintainers_settings(card, _CONFIG.fullmatch)
     data = files_of(folder, manifest, "`temporalwiki build` its interval again")
-    newest = months[-1].age == manifest.age
-    rows, tokens = (rows_section(folder, manifest), token_sentence(folder, manifest)) if newest else ("", "")
     files: dict[str, Content] = {
         **data,
-        manifest.path: to_json(content),
-        "README.md": keep_edits(dataset_card(months, head.repo_id, settings, rows, tokens), card).encode(),
+        manifest.path: to_json(_published(manifest, tag)),
+        "README.md": _card(folder, months, head),
         croissant.PATH: croissant.dataset_croissant(months, head.repo_id, tag),
     }
     if benchmark := eval_yaml(months):
         files["eval.yaml"] = benchmark.encode()
     remove = replaced_files(head, [manifest], files)
     return Revision(_message(manifest, tag), files, remove, tag=tag, mark=manifest.path)
+
+
+def _published(manifest: BuiltManifest, tag: str) -> dict[str, Any]:
+    """Return the content of a published manifest: without "run", which differs between two builds of the same data."""
+    return {key: value for key, value in manifest.content.items() if key != "run"} | {"tag": tag}
+
+
+def _card(folder: Path, months: Sequence[BuiltManifest], head: Head) -> bytes:
+    """Return the card of the dataset; it shows rows of the newest month if the folder has them."""
+    # imported here: importing huggingface_hub takes a second
+    from temporalwiki.model_cards.dataset import dataset_card
+    from temporalwiki.model_cards.dataset_rows import rows_section
+    from temporalwiki.push_scripts.token_count import token_sentence
+
+    card, newest = head.read("README.md"), months[-1]
+    here = not any(file.problem(folder) for file in newest.files)
+    rows, tokens = (rows_section(folder, newest), token_sentence(folder, newest)) if here else ("", "")
+    settings = maintainers_settings(card, OF_INTERVAL.fullmatch)
+    return keep_edits(dataset_card(months, head.repo_id, settings, rows, tokens), card).encode()
 
 
 def _message(manifest: BuiltManifest, tag: str) -> str:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import leads_out
-from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest, decode
+from temporalwiki.builders.configs import SCHEMAS
+from temporalwiki.builders.manifests import OTHER, BuiltManifest, CklManifest, ImportedManifest, Manifest, decode
 from temporalwiki.model_cards.edits import read_header
 from temporalwiki.push_scripts.repository_state import Head
+
+OF_INTERVAL = re.compile(rf"({'|'.join(SCHEMAS)})-\d+(-\d+)?")  # the name of a config
+_LISTED = 3  # damaged files in an error, which is one line
 
 
 def manifests_of(head: Head) -> list[BuiltManifest | ImportedManifest | CklManifest]:
@@ -24,6 +30,40 @@ def manifests_of(head: Head) -> list[BuiltManifest | ImportedManifest | CklManif
             raise InputError(f"{where}: `temporalwiki publish` did not write this manifest: its path is wrong")
         manifests.append(manifest)
     return sorted(manifests, key=lambda manifest: manifest.age)
+
+
+def damaged(head: Head, manifests: Collection[Manifest]) -> dict[str, str]:
+    """Return what is wrong on the Hub, by path: with the data files that these manifests list, and with the card.
+
+    Only the listing of the repository is read, and files that are not LFS, of which the listing has no SHA-256.
+    """
+    listed = {file.path: file for manifest in manifests for file in manifest.files}
+    configs = {name for manifest in manifests for name in manifest.configs}
+    found = {}
+    for path, file in listed.items():
+        there = head.files.get(path)
+        if there is None:
+            found[path] = "missing"
+        elif there.size != file.size or (there.sha256 or sha256(head.read(path) or b"").hexdigest()) != file.sha256:
+            found[path] = OTHER
+    for path in head.files:
+        config = path.removeprefix("data/").partition("/")[0]
+        lost = OF_INTERVAL.fullmatch(config) and f"{config[-8:-4]}.{config[-4:-2]}" in head.tags
+        if path.startswith("data/") and path not in listed and (config in configs or lost):
+            found[path] = "no manifest lists it"
+    if manifests and "README.md" not in head.files:
+        found["README.md"] = "missing"
+    return dict(sorted(found.items()))
+
+
+def damage(head: Head, manifests: Collection[Manifest], folder: Path) -> str | None:
+    """Return what ``damaged`` finds in one line, with the command that mends it from ``folder``; or None."""
+    found = [f"{path}: {what}" for path, what in damaged(head, manifests).items()]
+    if not found:
+        return None
+    more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
+    mend = f"temporalwiki publish dataset {folder} {head.repo_id} --mend"
+    return f"damaged on the Hub: {'; '.join(found[:_LISTED])}{more}; `{mend}` puts back what the folder has"
 
 
 def files_of(folder: Path, manifest: Manifest, remedy: str) -> dict[str, Path]:

@@ -35,6 +35,7 @@ from temporalwiki.push_scripts.dataset import (
     published_months,
     remember_published,
 )
+from temporalwiki.push_scripts.dataset_repository import damage
 from temporalwiki.push_scripts.hub import Repository, ask
 from temporalwiki.push_scripts.month_source import DumpServer, GitSource
 from temporalwiki.push_scripts.repository_state import Head
@@ -77,10 +78,10 @@ def monthly(job: MonthlyJob, dry_run: bool = False) -> Iterator[str]:
     With ``dry_run`` the lines say what would be done: the job then only reads listings, and fetches, builds, trains
     and sends nothing.
 
-    Raises UsageError for a recipe with a fixed list of months, and InputError if this user may not write or the folder
-    has a damaged copy of a published month, all before any costly step. Raises InputError if a dump is missing or
-    unusable, and, after the build but before the month is sent, if counts changed too much since the month before.
-    Raises it at the end if the dumps of an earlier month are gone.
+    Raises UsageError for a recipe with a fixed list of months, and InputError if this user may not write, or if a
+    published month is damaged on the Hub or in the folder, all before any costly step. Raises InputError at the end if
+    a dump is unusable, if counts changed too much since the month before, if the dumps of an earlier month are gone,
+    or if another step failed: the steps that do not need it have run.
     """
     if job.recipe is not None:
         _check_takes_new_months(job.recipe)
@@ -91,6 +92,8 @@ def monthly(job: MonthlyJob, dry_run: bool = False) -> Iterator[str]:
     published = published_months(head)
     if others := sorted({month.interval.wiki for month in published} - {job.wiki}):
         raise InputError(f"{dataset.name}: it holds {', '.join(others)}; a repository has one wiki, choose another")
+    if said := damage(head, published, job.out):  # the next month, CKL and the leaderboard would be made from it
+        raise InputError(f"{dataset.name}: {said}")
     try:
         newest = Interval(job.wiki, *job.source.newest(job.wiki))
     except NotYet as error:
@@ -135,7 +138,7 @@ def monthly(job: MonthlyJob, dry_run: bool = False) -> Iterator[str]:
             break
         published = published if dry_run else published_months(dataset.head())
     if missed:  # an error, because a scheduler reports only errors and no later run looks for these months
-        failed["missed"] = InputError(
+        failed["missed months"] = InputError(
             f"{dataset.name}: {', '.join(missed)} could not be fetched: the lines above say how to build it"
         )
     if ckl is not None:
@@ -174,11 +177,11 @@ def _month(job: MonthlyJob, interval: Interval, published: Sequence[BuiltManifes
             listed = {file.name: file.sha1 for file in job.source.plan(interval, job.dumps, dates)}
         except InputError as error:
             listed = {}
-            yield f"{interval.name}: its dumps cannot be compared with the server's: {error}"
+            yield f"{interval.name}: its dumps cannot be compared with the source's: {error}"
         inputs = {Path(file.file).name: file.sha1 for file in built.inputs}
         if other := [name for name, sha1 in inputs.items() if listed.get(name, sha1) != sha1]:
             built = None
-            yield f"{interval.name}: the server has made these dumps again, so it is built again: {', '.join(other)}"
+            yield f"{interval.name}: the source has made these dumps again, so it is built again: {', '.join(other)}"
     if built is None:
         if dry_run:
             yield f"{interval.name}: would get from {job.source.name} to {job.dumps}"
@@ -234,6 +237,8 @@ def _live_ckl(
     there |= {made.name for made in read_manifests(job.beside("ckl")) if not has_rows(made)}
     missing = {name: config for name, config in configs.items() if name not in there}
     if not missing:
+        if said := damage(head, published_ckl(head), job.beside("ckl")):
+            raise InputError(f"{ckl.name}: {said}")
         yield f"{ckl.name}: has all configs up to {months[-1]}"
         return
     all_months = any(kind == "invariantlama" for kind, _ in missing.values())

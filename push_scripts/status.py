@@ -7,9 +7,12 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.builders.fetch import NotYet
 from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.push_scripts.ckl_dataset import published_ckl
 from temporalwiki.push_scripts.dataset import published_months
+from temporalwiki.push_scripts.dataset_repository import damage
 from temporalwiki.push_scripts.hub import Repository
 from temporalwiki.push_scripts.monthly import MonthlyJob, months_between
 
@@ -20,8 +23,8 @@ def status(job: MonthlyJob, today: datetime.date | None = None) -> Iterator[str]
     """Yield lines on the months that are published, pending and missing. It reads only listings and manifests.
 
     Raises InputError if the Hub or the dump server cannot be read. Raises it at the end, with all faults in one line,
-    if no month is published, the newest is more than ``OLDEST`` days old ``today`` (default: the day in UTC), or a
-    month has no tag, no changed or no unchanged probes.
+    if no month is published, the newest is more than ``OLDEST`` days old ``today`` (default: the day in UTC), a file
+    is damaged on the Hub, or a month has no tag, no changed or no unchanged probes.
     """
     today = today or datetime.datetime.now(datetime.UTC).date()
     dataset = Repository(job.repo_id, "dataset", waits=())  # somebody is waiting for the answer
@@ -39,6 +42,12 @@ def status(job: MonthlyJob, today: datetime.date | None = None) -> Iterator[str]
     else:
         yield f"{dataset.name}: published: nothing"
         faults.append("no month is published")
+    if said := damage(head, months, job.out):
+        faults.append(said)
+    if job.ckl is not None:
+        ckl = Repository(job.ckl, "dataset", waits=()).head()
+        if said := damage(ckl, published_ckl(ckl), job.beside("ckl")):
+            faults.append(f"datasets/{job.ckl}: {said}")
     for interval in missing_months(months):
         yield f"missing: {interval.name}, between published months"
     try:
@@ -49,6 +58,8 @@ def status(job: MonthlyJob, today: datetime.date | None = None) -> Iterator[str]
                 yield f"pending: {interval.name}, to be made by the next run if its dumps are there"
         if waiting := job.source.unfinished(job.wiki, max(last, done.recent)):
             yield f"pending: {waiting}"
+    except NotYet as error:
+        yield f"pending: {error}"
     except InputError as error:
         faults.append(f"the dump server cannot be read, so pending months are unknown: {error}")
     if faults:

@@ -13,6 +13,7 @@ ROWS = (
     "intermediate file missing or damaged",
     "server that misbehaves",
     "dead network in a push",
+    "damage on the Hub",
     "unattended job",
     "hostile XML",
     "bomb",
