@@ -42,9 +42,9 @@ def header(
 ) -> str:
     """Return the YAML header with its two lines of dashes.
 
-    ``configs`` are sorted, oldest first. If the header would become too large, the oldest have no ``dataset_info``:
-    `datasets` then takes their columns from the files. ``kept`` has the settings of an earlier header that the
-    maintainer added, with further configs and their ``dataset_info``. ``fields`` are fields of ``DatasetCardData``.
+    ``configs`` are sorted, oldest first. Short names, and the oldest configs of a large header, have no
+    ``dataset_info``: `datasets` takes their columns from the files. ``kept`` has the settings of an earlier header
+    that the maintainer added, with further configs. ``fields`` are fields of ``DatasetCardData``.
     """
     listed = [_config(name, config, name == default) for name, config in configs.items()]
     infos = _infos(configs, _LARGEST - len(_dumped(listed)))
@@ -61,7 +61,7 @@ def header(
 
 
 def _dumped(values: Any) -> str:
-    text: str = yaml.safe_dump(values, sort_keys=False, width=120)
+    text: str = yaml.safe_dump(values, sort_keys=False, width=120, default_flow_style=None)  # a line a column
     return text
 
 
@@ -83,14 +83,13 @@ def _config(name: str, config: CardConfig, default: bool) -> dict[str, Any]:
 
 def _infos(configs: Mapping[str, CardConfig], room: int) -> list[dict[str, Any]]:
     """Return the ``dataset_info`` of the newest configs, so many that they fit into ``room`` characters of YAML."""
-    fitting: dict[str, dict[str, Any]] = {}
-    for folder in reversed(dict.fromkeys(config.folder for config in configs.values())):
-        infos = {name: _info(name, config) for name, config in configs.items() if config.folder == folder}
-        room -= len(_dumped(list(infos.values())))
+    infos = []
+    for name in reversed([name for name, config in configs.items() if config.folder == name]):
+        infos.append(_info(name, configs[name]))
+        room -= len(_dumped(infos[-1:]))
         if room < 0:
-            break
-        fitting |= infos
-    return [fitting[name] for name in configs if name in fitting]
+            return infos[-2::-1]
+    return infos[::-1]
 
 
 def _info(name: str, config: CardConfig) -> dict[str, Any]:

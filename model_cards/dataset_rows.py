@@ -8,13 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.base.markdown import escaped
+from temporalwiki.base.markdown import code, escaped
 from temporalwiki.builders.configs import SCHEMAS
 from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.model_cards.template import fill
 
-_OPEN = ("diffset", "probes")  # kinds whose example is not folded
 _LONGEST = 160  # characters of a text in an example
 _MOST = 5  # values of a list in an example
 _RELATIONS = 12  # rows of the picture
@@ -22,22 +21,22 @@ _WIDTH = 30  # characters of its longest bar
 
 
 def rows_section(folder: Path, manifest: BuiltManifest) -> str:
-    """Return the sections with the relations that changed most and with the first row of each config.
+    """Return the sections with the first row of each config and with the relations that changed most.
 
     The files of the manifest lie in ``folder`` and are checked already.
     """
-    examples = []
+    lines, examples = [], []
     for kind in SCHEMAS:
         for name, config in manifest.configs.items():
             split = next((split for split in ("changed", *config.splits) if _rows(manifest, name, split)), None)
             if name.startswith(f"{kind}-") and split is not None:
                 row = next(read_rows([folder / file.path for file in config.splits[split].files]))
-                shown = f"`{name}`, split `{split}`:\n\n```json\n{_shown(row)}\n```"
-                if kind not in _OPEN:
-                    shown = f"<details><summary>{name}</summary>\n\n{shown}\n\n</details>"
-                examples.append(shown)
+                columns = ("title", "text") if "text" in row else ("subject", "relation", "object")
+                said = " · ".join(escaped(str(_short(row[column]))) for column in columns)
+                lines.append([code(str(config.short_name)), split, said])
+                examples.append(f"`{name}`, split `{split}`:\n\n```json\n{_shown(row)}\n```")
     changed, bars = _bars(folder, manifest)
-    return fill("dataset_rows", config=changed, bars=bars, examples="\n\n".join(examples))
+    return fill("dataset_rows", config=changed, bars=bars, lines=lines, examples="\n\n".join(examples))
 
 
 def _rows(manifest: BuiltManifest, config: str, split: str) -> int:

@@ -44,7 +44,9 @@ def keep_edits(card: str, published: bytes | None) -> str:
     if not changed:
         return card[: found.end()] + body
     # ASCII: huggingface_hub writes some characters unescaped that are read back as others (U+0085)
-    return f"---\n{yaml.safe_dump(read_header(card.encode()) | changed, sort_keys=False, width=120)}---\n\n{body}"
+    style = None if "- {" in found[1] else False  # the header of a dataset, with a line a column, has a largest size
+    header = yaml.safe_dump(read_header(card.encode()) | changed, sort_keys=False, width=120, default_flow_style=style)
+    return f"---\n{header}---\n\n{body}"
 
 
 def read_header(card: bytes | None) -> dict[str, Any]:

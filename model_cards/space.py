@@ -19,13 +19,11 @@ from temporalwiki.model_cards.edits import signed
 from temporalwiki.model_cards.eval_results import with_interval
 from temporalwiki.model_cards.template import fill
 
-_BEST = 5  # models
-
 
 def space_card(
     title: str, results: Sequence[Result], rows: Sequence[Row] = (), figures: Mapping[str, Plot] | None = None
 ) -> str:
-    """Return the card of the leaderboard's Space: its settings, picture, best models and files, and the data.
+    """Return the card of the leaderboard's Space: its settings, picture, models and files, and the data.
 
     The Space is static. ``rows`` and ``figures`` are the leaderboard's. The card shows the first picture of its page.
     The order of results and rows does not matter.
@@ -45,13 +43,14 @@ def space_card(
         configs=[{"config_name": "default", "data_files": "results.parquet"}],
     )
     hero = hero_of(figures or {})
-    config, best = _best(rows)
+    config, known, missing = _newest(rows)
     body = fill(
         "space",
         hero=hero,
         picture=figures[hero] if figures and hero else None,
         config=config,
-        best=best,
+        known=known,
+        missing=missing,
         counted=f"{_counted(len(results), 'result')} of {_counted(len(models), 'model')}",
         versions=sorted({version for result in results if (version := result.manifest.run.temporalwiki)}),
         evaluated=_evaluated(results),
@@ -59,26 +58,30 @@ def space_card(
     return signed(f"---\n{settings.to_yaml()}\n---\n\n{body}\n")
 
 
-def _best(rows: Sequence[Row]) -> tuple[str, list[list[str]]]:
-    """Return the config of the newest interval, and a table of the models that know most new facts of it.
+def _newest(rows: Sequence[Row]) -> tuple[str, list[list[str]], list[str]]:
+    """Return the config of the newest interval, a table of what each model knows of it, and methods without a line.
 
-    They know more than by chance, and were trained on it. Runs of a model with other seeds are one row.
+    Models that were trained on other intervals have no line. Runs of a model with other seeds are one.
     """
-    scores = [
-        row
-        for row in rows
-        if (row.task, row.test) == ("learned_and_forgotten", "all") and row.tested and row.month in (row.tested, None)
-    ]
+    scores = [row for row in rows if (row.task, row.test) == ("learned_and_forgotten", "all") and row.tested]
     newest = max((row.tested or "" for row in scores), key=lambda month: (month[-8:], month), default="")
-    old = {(row.label, row.model): row for row in scores if row.tested == newest and row.measure == "old_known"}
-    best = [row for row in scores if row.tested == newest and row.measure == "new_known" and row.competes]
-    best.sort(key=lambda row: (-row.value, row.label, row.model))
+    scores = [row for row in scores if row.tested == newest and row.month in (row.tested, None)]
+    old = {(row.label, row.model): with_interval(row) for row in scores if row.measure == "old_known"}
+    found = [row for row in scores if row.measure == "new_known"]
+    found.sort(key=lambda row: (bool(_unranked(row)), -row.value, row.label, row.model))
     lines = [
-        [code(row.label), str(row.runs), with_interval(row), with_interval(old[row.label, row.model])]
-        for row in best[:_BEST]
-        if (row.label, row.model) in old
+        [code(row.label), str(row.runs), with_interval(row), old.get((row.label, row.model), ""), _unranked(row)]
+        for row in found
     ]
-    return (best[0].config if lines else ""), lines
+    missing = sorted({row.label for row in rows} - {row.label for row in found})
+    return (found[0].config if found else ""), lines, [code(label) for label in missing]
+
+
+def _unranked(row: Row) -> str:
+    """Return why a model is not compared with the others, or "" if it is."""
+    if row.control or row.trained_on_test:
+        return "control" if row.control else "trained on test data"
+    return "" if row.competes else "no more than by chance"
 
 
 def _evaluated(results: Sequence[Result]) -> list[list[str]]:

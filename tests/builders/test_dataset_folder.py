@@ -127,7 +127,7 @@ def test_hostile_titles_and_labels_come_back_as_they_were(folder: Path, tmp_path
     assert load("probes-1112", tmp_path / "cache", split="changed")["subject"][:] == HOSTILE
 
 
-def test_the_card_is_yaml_with_one_default_and_every_alias_described(folder: Path) -> None:
+def test_the_card_is_yaml_with_one_default_and_every_config_described_once(folder: Path) -> None:
     add_month(folder, "20211101", "20211201", [article(1)])
     add_month(folder, "20211201", "20220101", [article(3)])
     _, header, body = (folder / "README.md").read_text("utf-8").split("---\n", 2)
@@ -135,7 +135,9 @@ def test_the_card_is_yaml_with_one_default_and_every_alias_described(folder: Pat
     names = [config["config_name"] for config in card["configs"]]
     assert len(names) == len(set(names)) == 16
     assert [c["config_name"] for c in card["configs"] if c.get("default")] == ["diffset-20211201-20220101"]
-    assert [info["config_name"] for info in card["dataset_info"]] == names
+    assert [info["config_name"] for info in card["dataset_info"]] == [
+        one for one in names if len(one.split("-")[-1]) > 4
+    ]
     assert card["license"] == ["cc-by-sa-4.0", "cc0-1.0"]
     assert card["language"] == ["en"]
     assert "| 20211101 to 20211201 |" in body

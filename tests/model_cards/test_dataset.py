@@ -23,6 +23,8 @@ from temporalwiki.model_cards.dataset import dataset_card
 
 from a_month import article, probe, stage_month
 
+MONTH = "20210801-20210901"
+
 
 def imported(folder: Path, file: str = "TWiki_Probes.zip", reason: str = "no text") -> dict[str, Any]:
     def config(kind: str, **splits: list[dict[str, Any]]) -> dict[str, Any]:
@@ -158,7 +160,7 @@ def test_beside_what_was_built(tmp_path: Path, newer: bool) -> None:
 
 def test_names_and_reasons_are_data(tmp_path: Path) -> None:
     card = card_of(imported(tmp_path, "`x`\n---\n</script> | {{a}}.zip", "<script>\n| x |"))
-    assert len(header(card)["dataset_info"]) == 4
+    assert len(header(card)["dataset_info"]) == 2
     assert "<script>" not in card
     [line] = [line for line in card.splitlines() if "1,234 bytes" in line]
     assert line == "- `'x' --- </script> ∣ {{a}}.zip`, 1,234 bytes"
@@ -171,11 +173,20 @@ def test_what_the_card_says_of_the_columns_is_what_loads(
 ) -> None:
     monkeypatch.setattr(dataset_header, "_LARGEST", room)
     card = card_of(imported(tmp_path))
-    assert len(header(card).get("dataset_info", [])) == (4 if room else 0)
+    infos = header(card).get("dataset_info", [])
+    assert [info["config_name"] for info in infos] == (["diffset-" + MONTH, "probes-" + MONTH] if room else [])
     (tmp_path / "README.md").write_text(card, "utf-8")
-    loaded = datasets.load_dataset(str(tmp_path), "probes-0809", cache_dir=str(tmp_path / "cache"))
-    assert {split: len(rows) for split, rows in loaded.items()} == {"unchanged": 2, "changed": 1}
-    assert loaded["changed"].features == datasets.Features.from_arrow_schema(SCHEMAS["probes"])
+    for name in ("probes-0809", f"probes-{MONTH}"):
+        loaded = datasets.load_dataset(str(tmp_path), name, cache_dir=str(tmp_path / "cache"))
+        assert {split: len(rows) for split, rows in loaded.items()} == {"unchanged": 2, "changed": 1}
+        streamed = datasets.load_dataset(str(tmp_path), name, split="changed", streaming=True)
+        columns = datasets.Features.from_arrow_schema(SCHEMAS["probes"])
+        assert loaded["changed"].features == streamed.features == columns
+
+
+def test_a_warning_stands_above_all_else(tmp_path: Path) -> None:
+    card = card_of(imported(tmp_path) | {"warnings": ["the demo | invented it"]})
+    assert card.index("> **Warning:** the demo \\| invented it\n") < card.index("Text that Wikipedia gained")
 
 
 def months(count: int) -> dict[str, dataset_header.CardConfig]:
@@ -201,7 +212,9 @@ def test_the_header_of_five_years_has_all_names_and_at_most_100_kb(count: int, d
     assert [config["config_name"] for config in found["configs"]] == list(configs)
     infos = [info["config_name"] for info in found["dataset_info"]]
     newest = {config.folder for config in list(configs.values())[: count * len(ALWAYS)][-described * len(ALWAYS) :]}
-    assert set(infos) >= {name for name, config in configs.items() if config.folder in newest}
+    assert set(infos) >= newest
+    assert all(name == configs[name].folder for name in infos)  # a short name has the columns of its files
+    assert text.count("\n") < 34 * count * len(ALWAYS)  # a line a column
 
 
 @pytest.mark.parametrize("schema", [*SCHEMAS.values(), *CKL_SCHEMAS.values()])

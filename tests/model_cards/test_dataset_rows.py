@@ -34,7 +34,12 @@ def test_each_config_with_rows_has_its_first_row(tmp_path: Path) -> None:
     rows = [json.loads(block) for *_, block in blocks]
     assert [row["title"] for row in rows] == ["One", "One", "One", "Ann"]
     assert rows[0]["timestamp"] == "2021-11-20 12:00:00+00:00"
-    assert text.count("<details>") == 2
+    assert re.findall(r"^\| `([a-z0-9-]+)` \| (\w+) \| (\w+ ·)", text.partition("<details>")[0], re.MULTILINE) == [
+        ("diffset-1112", "train", "One ·"),
+        ("deletions-1112", "train", "One ·"),
+        ("wikipedia-12", "train", "One ·"),
+        ("probes-1112", "changed", "Ann ·"),
+    ]
 
 
 def test_long_values_are_cut(tmp_path: Path) -> None:

@@ -105,26 +105,26 @@ def rows(label: str, known: float, tested: str = NEWEST, month: str | None = NEW
     ]
 
 
-def test_the_models_that_know_most_of_the_newest_interval_come_first() -> None:
+def test_every_method_has_a_line_or_is_named() -> None:
     found = [row for i in range(7) for row in rows(f"m{i}", float(i))]
     found += rows("mine", 9.0, month=None) + rows("twice", 8.0, runs=2)
+    found += rows("no more", 99.0, competes=False) + rows("shuffled", 98.0, competes=False, control=True)
+    found += rows("tested", 97.0, trained_on_test=True)
     found += rows("of another month", 99.0, "20201101-20201201", "20201101-20201201")
-    found += rows("trained on another month", 99.0, month="20201101-20201201")
-    found += rows("no more than by chance", 99.0, competes=False)
+    found += rows("|trained on another", 99.0, month="20201101-20201201")
     _, body = parts(space_card("x", [], found))
     assert body == parts(space_card("x", [], found[::-1]))[1]
     lines = table(body.partition("- `index.html`")[0])
-    assert [line[:2] for line in lines] == [
-        ["`mine`", "1"],
-        ["`twice`", "2"],
-        ["`m6`", "1"],
-        ["`m5`", "1"],
-        ["`m4`", "1"],
+    assert [line[:2] for line in lines[:3]] == [["`mine`", "1"], ["`twice`", "2"], ["`m6`", "1"]]
+    assert lines[0][2:] == ["9.00 [8.00, 10.00]", "70.00 [69.00, 71.00]", ""]
+    assert [(line[0], line[4]) for line in lines[9:]] == [
+        ("`no more`", "no more than by chance"),
+        ("`shuffled`", "control"),
+        ("`tested`", "trained on test data"),
     ]
-    assert lines[0][2:] == ["9.00 [8.00, 10.00]", "70.00 [69.00, 71.00]"]
     assert "probes-20211101-20211201" in body
+    assert "not scored on its facts: `of another month`, `∣trained on another`." in body
     assert "The newest interval" not in parts(space_card("x", [result()]))[1]
-    assert "The newest interval" not in parts(space_card("x", [], rows("m", 1.0, competes=False)))[1]
 
 
 def test_the_picture_of_the_page_is_on_the_card() -> None:

@@ -96,7 +96,7 @@ def test_each_fault_is_named(hub: LoopbackHub, tmp_path: Path, inspect: Inspect)
     files = hub.repo("dataset", REPO).files()
     card, data, manifest = files["README.md"].decode(), files[DIFFSET], json.loads(files[MANIFEST])
     manifest["configs"]["diffset-20211101-20211201"]["splits"]["train"]["num_examples"] = 3
-    alias = "- config_name: diffset-1112\n  data_files:\n  - split: train\n    path: data/"
+    alias = "- config_name: diffset-1112\n  data_files:\n  - {split: train, path: data/"
     for tag, changed in {
         "damaged": {DIFFSET: data.replace(b"Text.", b"Taxt.")},
         "cut": {DIFFSET: data[:-9]},
