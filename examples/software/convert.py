@@ -7,13 +7,13 @@ each of its releases. The prose is the source's; each cell of its table of relea
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime
 import functools
 import html
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -170,8 +170,8 @@ def read_product(found: Snapshot, file: str, fields: dict[str, Any], markdown: s
         label = plain(label.replace("__RELEASE_CYCLE__", cycle).replace("__CODENAME__", codename)) or cycle
         free = (one for one in (titled(name, label), titled(name, cycle)) if one.casefold() not in titles)
         release = Subject(found, f"release {file} {cycle}", next(free, ""))
-        if not release.title:
-            found.problems.append(f"products/{file}.md: {in_line(cycle)}: its title is that of another page")
+        if not release.title or release.item.id in found.items:
+            found.problems.append(f"products/{file}.md: {in_line(cycle)}: another release has its name")
             continue
         titles.add(release.title.casefold())
         read_release(found, release, row)
@@ -204,7 +204,7 @@ def read_release(found: Snapshot, release: Subject, row: dict[str, Any]) -> None
         elif given:
             yes_or_no = given[0] in ("true", "false")
             found.empty[f"{one['label']}: {'yes or no instead of a date' if yes_or_no else 'not a date'}"] += 1
-    if day(row.get("eol")) is None and "eol" not in row:
+    if "eol" not in row:
         found.empty["end of life: no such cell"] += 1
 
 
@@ -229,18 +229,8 @@ def read_snapshot(clone: Path, date: str) -> Snapshot:
         else:
             found.products.add(file)
     if not found.products:
-        raise InputError(
-            f"{clone}: commit {found.commit.id[:12]} of {found.commit.day} has no product in products/*.md"
-        )
+        raise InputError(f"{clone}: the commit of {found.commit.day} has no product in products/*.md")
     return found
-
-
-def kept_values(clone: Path, date: str, read: Any) -> Iterator[Item]:
-    """Yield the values of a month before a date: an object without an item would look deleted or merged."""
-    try:
-        yield from read(f"{month_before(datetime.date.fromisoformat(date)):%Y%m%d}").values.values()
-    except NoCommit:
-        return  # the source begins here
 
 
 def main() -> int:
@@ -250,12 +240,14 @@ def main() -> int:
         parser.add_argument(name, type=Path)
     parser.add_argument("dates", nargs="+", help="YYYYMMDD")
     options = parser.parse_args()
-    read = functools.cache(functools.partial(read_snapshot, options.clone))
+    read = functools.lru_cache(3)(functools.partial(read_snapshot, options.clone))
     values, seen = dict[str | None, Item](), set[str]()
     try:
         for date in sorted(map(check_date, set(options.dates))):
             found = read(date)
-            old = values | {item.id: item for item in kept_values(options.clone, date, read)}
+            old = dict(values)  # an object without an item would look deleted or merged
+            with contextlib.suppress(NoCommit):
+                old |= read(f"{month_before(datetime.date.fromisoformat(date)):%Y%m%d}").values
             items = [*found.items.values(), *sorted((old | found.values).values(), key=lambda item: item.id)]
             write_dumps(options.dumps, date, found.pages, items, LABELS)
             values |= found.values

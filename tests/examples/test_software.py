@@ -173,7 +173,8 @@ BROKEN = {
     "too large": (product("Ox", cycle("1"), prose="x" * (1 << 20)), "larger than 1 MB"),
     "a release without a name": (product("Ox", {"latest": "1"}, cycle("2")), "release 1: no releaseCycle"),
     "a release that is text": ("---\ntitle: Ox\nreleases: [a, {releaseCycle: 2}]\n---\n", "release 1: no rel"),
-    "two releases with one title": (product("Ox", cycle("1"), cycle("1")), "1: its title is that of another page"),
+    "two releases with one name": (product("Ox", cycle("1"), cycle("1")), "1: another release has its name"),
+    "the same in other words": (product("Ox", cycle("1", releaseLabel="a"), cycle("1")), "1: another release has"),
 }  # fmt: skip
 
 
