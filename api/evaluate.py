@@ -118,8 +118,8 @@ def evaluate(
         after_cutoff: score only facts that began, and text that appeared, after a date (20211101, 2021-11) or after a
             model's cutoff: a cutoff.json of ``temporalwiki cutoff``, or the name of a model that has one in the
             output folder.
-        retrieve: let the model read passages of this config, such as diffset-1112, before each question; or evidence:
-            the sentence in the fact's own row.
+        retrieve: let the model read passages of this config, such as diffset-1112, before each question; of several
+            with commas, those up to the month of the questions; or evidence: the sentence in the fact's own row.
         top_k: passages of --retrieve for each question; 5 by default.
         recipe: YAML file with these options. The other options override it.
         all_: print all rows, not only six, the main results first.

@@ -85,7 +85,7 @@ SPLITS: dict[str, tuple[str, ...]] = {
 BACKFILLED = "backfilled"
 
 # What models are scored on: the beginnings of the configs' names, CKL's included.
-TEST_DATA = ("probes-", "facts-", "invariantlama", "updatedlama", "newlama", "newquestions")
+TEST_DATA = ("probes-", "facts-", "invariantlama", "updatedlama", "newlama", "newquestions", "general")
 
 
 def names(kind: str, interval: Interval) -> tuple[str, str]:

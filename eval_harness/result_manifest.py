@@ -88,6 +88,7 @@ class ResultRetrieved(msgspec.Struct, frozen=True):
     top_k: Count | None = None  # None: the evidence
     hash: str | None = None  # of the config
     found: dict[str, Count] = {}  # rows with a passage, by split
+    facts: dict[str, dict[str, Count]] = {}  # facts whose passage was "right", and "current", by split
 
     def __str__(self) -> str:
         return self.source if self.top_k is None else f"top {self.top_k} of {self.source}"

@@ -171,6 +171,9 @@ def _table(result: ResultManifest, tests: Sequence[str]) -> str:
         all_rows = result.data.rows
         some = ", ".join(f"{n:,} of {all_rows.get(split, n):,} rows of {split}" for split, n in read.found.items())
         lines.append(in_line(f"read before the question, {read}: {some}"))
+        for split, facts in read.facts.items():
+            right, current = facts.get("right", 0), facts.get("current", 0)
+            lines.append(in_line(f"{split}: {right:,} with the right passage, {current:,} of them current"))
     return "\n".join(lines)
 
 

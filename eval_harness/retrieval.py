@@ -13,7 +13,10 @@ import numpy as np
 import regex
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.terminal import say
+from temporalwiki.builders.ckl.text_steps import occurs
+from temporalwiki.eval_harness.misalignment import month_of, places
 from temporalwiki.eval_harness.models.model import Model
 from temporalwiki.eval_harness.scoring import SENTINEL
 from temporalwiki.eval_harness.task import Row
@@ -40,11 +43,26 @@ class Retriever:
     BM25 in Lucene's form (k1 = 1.5, b = 0.75), without stemming and stop words, after NFC and case folding. In scripts
     without spaces each character is a word. Equal scores keep the order of the config. A passage that shares no word
     with the question is not retrieved.
+
+    Of several configs, only those of months up to ``month`` are searched: what was known then. The passages of the
+    newest come first among equal scores.
     """
 
     data: str  # folder, Hub id or id@revision
-    source: str  # a config, or "evidence"
+    source: str  # a config, several with commas, or "evidence"
     top_k: int = 5
+    month: str | None = None  # of the questions
+
+    @property
+    def configs(self) -> list[str]:
+        """The configs that are searched, the newest first; as given for configs without a month."""
+        named = list(dict.fromkeys(self.source.split(",")))
+        months = {config: month for config in named if (month := month_of(config)) is not None}
+        if self.month is None or len(months) < len(named) or len(named) == 1:
+            return named
+        place = places([*months.values(), self.month])
+        known = [config for config in named if place[months[config]] <= place[self.month]]
+        return sorted(known, key=lambda config: -place[months[config]])
 
     def check(self, available: list[str]) -> None:
         """Raise UsageError if the source is not one of the ``available`` configs, or has no text."""
@@ -52,23 +70,25 @@ class Retriever:
             raise UsageError(f"--top-k must be at least 1, not {self.top_k}")
         if self.source == EVIDENCE:
             return
-        check_config(self.data, self.source, available)
-        columns = next(iter(self._loaded.values())).column_names
-        if "text" not in columns:
-            raise UsageError(
-                f"--retrieve {self.source}: it has no column 'text', only {', '.join(columns)}; name a config with "
-                f"text, such as diffset-*, or {EVIDENCE}"
-            )
+        for config in self.source.split(","):
+            check_config(self.data, config, available)
+            columns = next(iter(load(self.data, config, None).values())).column_names
+            if "text" not in columns:
+                raise UsageError(
+                    f"--retrieve {config}: it has no column 'text', only {', '.join(columns)}; name a config with "
+                    f"text, such as diffset-*, or {EVIDENCE}"
+                )
 
     @property
     def identity(self) -> dict[str, Any]:
         """What a result records about its passages; a result with another source is another result."""
         if self.source == EVIDENCE:
             return {"source": EVIDENCE, "version": VERSION}
+        keys = [content_key(self.data, config) for config in self.configs]
         return {
             "source": self.source,
             "top_k": self.top_k,
-            "hash": content_key(self.data, self.source),
+            "hash": keys[0] if len(keys) == 1 else fingerprint(keys),
             "version": VERSION,
         }
 
@@ -86,8 +106,9 @@ class Retriever:
         return [{**row, PASSAGES: [_titled(row, row[EVIDENCE])] if row[EVIDENCE] else []} for row in rows]
 
     @cached_property
-    def _loaded(self) -> Any:
-        return load(self.data, self.source, None)
+    def _loaded(self) -> dict[str, Any]:
+        each = {config: load(self.data, config, None) for config in self.configs}
+        return {f"{config}/{split}": rows for config, splits in each.items() for split, rows in splits.items()}
 
     @cached_property
     def _index(self) -> tuple[bm25s.BM25, list[str]]:
@@ -110,6 +131,32 @@ class Retriever:
         found = np.flatnonzero((scores > 0) & (scores >= least))
         best = found[np.lexsort((found, -scores[found]))][: self.top_k]
         return [passages[i] for i in best]
+
+
+def found_right(rows: Sequence[Row]) -> dict[str, int]:
+    """Count the rows whose passages are "right", and those whose right passage is also "current"; empty without facts.
+
+    A passage is right if it is of the fact's article and names a right object. It is current if no passage of the
+    article that only names a gone object stands before it.
+    """
+    facts = [row for row in rows if row.get("object") and row.get("title")]
+    counts = {"right": 0, "current": 0} if facts else {}
+    for row in facts:
+        own = [passage for passage in row[PASSAGES] if passage.startswith(f"{row['title']}. ")]
+        gone = row.get("gone_objects")
+        gone = row.get("previous_objects") or () if gone is None else gone
+        right = [
+            _names(passage, (row["object"], *(row.get("objects") or ()), *(row.get("aliases") or ())))
+            for passage in own
+        ]
+        at = right.index(True) if True in right else len(right)
+        counts["right"] += any(right)
+        counts["current"] += any(right) and not any(_names(passage, gone) for passage in own[:at])
+    return counts
+
+
+def _names(passage: str, names: Sequence[str]) -> bool:
+    return any(occurs(name, passage) for name in names)
 
 
 def cut(row: Row) -> Iterator[str]:

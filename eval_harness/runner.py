@@ -8,7 +8,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,11 +27,12 @@ from temporalwiki.builders.loading import config_names
 from temporalwiki.builders.published import source_of
 from temporalwiki.eval_harness.known import SCORED
 from temporalwiki.eval_harness.leak import leak
+from temporalwiki.eval_harness.misalignment import month_of
 from temporalwiki.eval_harness.models.cache import cache_folder
 from temporalwiki.eval_harness.models.model import LIKELIHOODS, REPLIES, WEIGHTS, Model
 from temporalwiki.eval_harness.models.stored import open_scores
 from temporalwiki.eval_harness.results import Result, path_of, read_result, write_result
-from temporalwiki.eval_harness.retrieval import EVIDENCE, PASSAGES, Retriever
+from temporalwiki.eval_harness.retrieval import EVIDENCE, PASSAGES, Retriever, found_right
 from temporalwiki.eval_harness.task import NothingToScoreError, Row, Task, check_columns
 from temporalwiki.eval_harness.tasks import TASKS, find_task
 from temporalwiki.methods.training_data import check_config, load
@@ -233,6 +234,7 @@ def _evaluate(
     if newer is not None:
         inputs["data"]["newer"] = newer.recorded
     if retriever is not None:
+        retriever = retriever if "," not in retriever.source else replace(retriever, month=month_of(config))
         inputs["data"]["retrieved"] = retriever.identity
     if task.start and model.start is not None:
         inputs["start"] = {
@@ -257,6 +259,7 @@ def _evaluate(
         where = f"{wanted.data}, {config}"
         rows |= {split: retriever.with_passages(of, task.query, where) for split, of in read.items()}
         with_some = {split: sum(bool(row[PASSAGES]) for row in rows[split]) for split in read}
+        facts = {split: counts for split in read if (counts := found_right(rows[split]))}
     if source is not None and REPLIES in model.can:
         rows = {split: [{**row, "language": source.language} for row in of] for split, of in rows.items()}
     outcome = task.run(model, rows)
@@ -280,7 +283,9 @@ def _evaluate(
         run |= {"training_seconds": seconds} if (seconds := trained.pop("seconds", None)) is not None else {}
         described = {**inputs, "model": inputs["model"] | trained | label}
         if retriever is not None:
-            described["data"] = inputs["data"] | {"retrieved": retriever.identity | {"found": with_some}}
+            described["data"] = inputs["data"] | {
+                "retrieved": retriever.identity | {"found": with_some, "facts": facts}
+            }
         if checked is not None:
             described["leak"] = msgspec.structs.asdict(checked)
         write_result(path, described, outcome, run)

@@ -44,10 +44,7 @@ class Sparse(Method):
     slot_examples: int = option(256, "examples of new and of past text in which accesses are counted", at_least=1)
 
     def prepare(self, model: Model, phase: Phase) -> Model:
-        """Freeze all but the last matrices of feed-forward layers, of which only the chosen slots get gradients.
-
-        Raises InputError for a model without such layers.
-        """
+        """Freeze all but the last matrices of feed-forward layers; raise InputError for a model without any."""
         model = super().prepare(model, phase)
         model.requires_grad_(False)
         for module in last_matrices(model).values():
@@ -105,7 +102,7 @@ def accesses(
             tokens += int(read.sum())
 
             def count(module: nn.Module, inputs: Any, name: str, read: torch.Tensor = read) -> None:
-                units = inputs[0].flatten(0, -2)  # some models flatten the batch, and experts read a part of it
+                units = inputs[0].flatten(0, -2)  # experts read a part of the batch
                 units = units[read.flatten()] if len(units) == read.numel() else units
                 largest = units.abs().topk(min(accessed, len(counts[name]))).indices
                 counts[name] += torch.bincount(largest.flatten().cpu(), minlength=len(counts[name]))

@@ -22,6 +22,7 @@ TASKS = {
     "twiki_intrinsic": "TwikiIntrinsic",
     "deleted": "Deleted",
     "multiple_choice": "MultipleChoice",
+    "general": "General",
 }
 
 

@@ -21,7 +21,7 @@ from temporalwiki.eval_harness.leaderboard.selection import ModelBoard
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.models.stored import StoredScores
 from temporalwiki.eval_harness.results import Result, read_results, table
-from temporalwiki.eval_harness.retrieval import PASSAGES, Retriever, cut, reading, words
+from temporalwiki.eval_harness.retrieval import PASSAGES, Retriever, cut, found_right, reading, words
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.tasks.lama import Lama
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
@@ -280,11 +280,12 @@ def test_each_source_has_its_own_result_which_names_it(run: Callable[..., list[R
         "twiki_probes with top 5 of diffset-1011",
     ]
     last = "read before the question, evidence: 4 of 4 rows of changed, 0 of 5 rows of unchanged"
-    assert table([found[1]]).splitlines()[-1] == last
+    assert table([found[1]]).splitlines()[-2] == last
     assert found[1].data["data"]["retrieved"] == {
         "source": "evidence",
         "version": 1,
         "found": {"changed": 4, "unchanged": 0},
+        "facts": {"changed": {"right": 4, "current": 4}},
     }
     assert [run(task, **source)[0].path for source in sources] == [result.path for result in found]  # read, not made
 
@@ -388,3 +389,78 @@ def test_stored_results_cannot_read(run: Callable[..., list[Result]], there: Pat
 def test_a_config_without_a_word_is_named(run: Callable[..., list[Result]]) -> None:
     with pytest.raises(InputError, match="data, diffset-0910: no text to retrieve from"):
         run(TwikiProbes(answers=False, light_tuning=False), retrieve="diffset-0910")
+
+
+# The right passage, of the right month
+
+
+MONTHLY = {
+    "diffset-1011": [{"title": "Norland", "text": "The head of government of Norland is Carl Ito."}],
+    "diffset-1112": [{"title": "Norland", "text": "The head of government of Norland is Anna Weber."}],
+    "diffset-1201": [{"title": "Norland", "text": "The head of government of Norland is Dora Haugen."}],
+}
+ALL = "diffset-1011,diffset-1112,diffset-1201"
+
+
+@pytest.mark.parametrize(
+    ("month", "expected"),
+    [
+        ("1011", ["Carl Ito"]),
+        ("1112", ["Anna Weber", "Carl Ito"]),
+        ("1201", ["Dora Haugen", "Anna Weber", "Carl Ito"]),
+        ("20211201-20220101", ["Dora Haugen", "Anna Weber", "Carl Ito"]),
+        (None, ["Carl Ito", "Anna Weber", "Dora Haugen"]),  # without a month, in the order given
+    ],
+)
+def test_several_months_answer_as_of_the_month_of_the_questions(
+    month: str | None, expected: list[str], tmp_path: Path
+) -> None:
+    write_dataset(tmp_path / "data", MONTHLY)
+    retriever = Retriever(str(tmp_path / "data"), ALL, 5, month)
+    [row] = retriever.with_passages([{"question": "Who is the head of government?"}], ("question",), "here")
+    assert [re.search("is ([A-Z].*)[.]", passage.partition(". ")[2])[1] for passage in row[PASSAGES]] == expected  # type: ignore[index]
+
+
+def test_the_configs_of_later_months_are_no_part_of_a_results_identity(tmp_path: Path) -> None:
+    write_dataset(tmp_path / "data", MONTHLY)
+    identities = [
+        Retriever(str(tmp_path / "data"), ALL, 5, month).identity["hash"] for month in ("1011", "1112", None)
+    ]
+    assert len(set(identities)) == 3
+    alone = Retriever(str(tmp_path / "data"), "diffset-1011").identity["hash"]
+    assert identities[0] == alone
+
+
+RIGHT = {  # passages, the best first, and whether the right one is there, and current
+    "the right one": (["Norland. Anna Weber leads."], (1, 1)),
+    "another name of hers": (["Norland. Countess Weber leads."], (1, 1)),
+    "after an outdated one": (["Norland. Carl Ito leads.", "Norland. Anna Weber leads."], (1, 0)),
+    "before an outdated one": (["Norland. Anna Weber leads.", "Norland. Carl Ito leads."], (1, 1)),
+    "one that names both": (["Norland. Anna Weber follows Carl Ito."], (1, 1)),
+    "an outdated one of another article": (["Easton. Carl Ito leads.", "Norland. Anna Weber leads."], (1, 1)),
+    "the right one of another article": (["Easton. Anna Weber leads."], (0, 0)),
+    "only an outdated one": (["Norland. Carl Ito leads."], (0, 0)),
+    "nothing": ([], (0, 0)),
+}
+
+
+@pytest.mark.parametrize("case", RIGHT)
+def test_a_passage_is_right_by_its_article_and_current_by_its_rank(case: str) -> None:
+    passages, (right, current) = RIGHT[case]
+    row = {"title": "Norland", "object": "Anna Weber", "aliases": ["Countess Weber"], "gone_objects": ["Carl Ito"]}
+    assert found_right([{**row, PASSAGES: passages}]) == {"right": right, "current": current}
+
+
+def test_rows_that_are_no_facts_are_not_counted() -> None:
+    assert found_right([{"question": "Who?", PASSAGES: ["Norland. Anna Weber leads."]}]) == {}
+
+
+def test_a_result_says_how_often_the_right_passage_was_found(run: Callable[..., list[Result]]) -> None:
+    [result] = run(TwikiProbes(answers=False, light_tuning=False), retrieve="evidence")
+    facts = result.manifest.data.retrieved
+    assert facts is not None
+    assert set(facts.facts) == {"changed"}  # the unchanged ones have no title
+    changed = facts.facts["changed"]
+    assert 0 < changed["current"] <= changed["right"] <= len(FACTS["changed"])
+    shown = f"changed: {changed['right']} with the right passage, {changed['current']} of them current"
+    assert shown in table([result]).splitlines()
