@@ -9,7 +9,7 @@ markup      Sentences with braces, brackets, tags, switches, marks of tables or 
 fragments   Sentences that end with a number, a letter or a Roman numeral and a full stop inside of a line, or that
             begin there with a small letter or a closing mark. Some of them are right.
 changed     Paragraphs that are another text after their sentences were joined.
-links       Links in lines of prose whose text stands in the page's text as whole words.
+links       Links in lines of prose, except years and the like, whose text stands in the page's text as whole words.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MARKUP = re.compile(
 )
 CUT_OFF = re.compile(r"(?:^|(?<!\d)[\s(])(?:\d{1,3}|[^\W\d_]|[IVXLC]{1,6})\.$")
 PROSE = re.compile(r"[^{}<>|!*#:;=\s\[][^{}<>]{79,}")
-LINK = re.compile(r"\[\[[^\[\]|:{}<>\n]+(?:\|[^\[\]|{}<>\n]+)?\]\][^\W\d_]*")
+LINK = re.compile(r"\[\[(?!\d)[^\[\]|:{}<>\n]+(?:\|[^\[\]|{}<>\n]+)?\]\][^\W\d_]*")
 
 
 def measure(page: str, language: str) -> Counter[str]:

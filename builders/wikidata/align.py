@@ -40,6 +40,7 @@ from temporalwiki.builders.wikidata.tables import properties
 from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentence_diff import Articles, SentenceDiffTask
+from temporalwiki.builders.wikipedia.variants import convert, variant_of
 
 VERSION = 8
 MAX_OBJECT_WORDS = 5
@@ -186,7 +187,9 @@ class _Article:
     @functools.cached_property
     def links(self) -> list[LinkText]:
         """The texts of its links."""
-        return [LinkText.of(text, titles) for text, titles in links(self.wikitext).items()]
+        variant = variant_of(self._task.language)
+        text = convert(self.wikitext, variant) if variant else self.wikitext
+        return [LinkText.of(shown, titles) for shown, titles in links(text).items()]
 
     @functools.cached_property
     def link_texts(self) -> frozenset[str]:

@@ -92,8 +92,9 @@ def main(mediawiki: Path, config: Path, extraction: Path) -> None:
         text = _COMMENT.sub(lambda match: match[1] or "", file.read_text("utf-8")) if file.is_file() else ""
         return dict(re.findall(r"^\$(\w+)\s*=(.*?);\s*$", text, re.DOTALL | re.MULTILINE))
 
-    scala = extraction / "core/src/main/scala/org/dbpedia/extraction/wikiparser/impl/wikipedia/Namespaces.scala"
-    wikis = dict(re.findall(r"def (\w+)_namespaces = (.*)", scala.read_text("utf-8").replace("->", " => ")))
+    scala = extraction / "core/src/main/scala/org/dbpedia/extraction/wikiparser/impl/wikipedia"
+    names = (scala / "Namespaces.scala").read_text("utf-8").replace("->", " => ")
+    wikis = dict(re.findall(r"def (\w+)_namespaces = (.*)", names))
     settings = {name: (config / f"wmf-config/{name}.php").read_text("utf-8") for name in (
         "core-Namespaces", "InitialiseSettings", "interwiki")}  # fmt: skip
     for name, more in re.findall(r"^\t'\+?(\w+)wiki' => \[(.*?)^\t\]", settings["core-Namespaces"], re.DOTALL | re.M):
@@ -114,8 +115,10 @@ def main(mediawiki: Path, config: Path, extraction: Path) -> None:
                 row[key] = sorted({*value, *before.get(key, ())}.difference(english[key]))
         before |= {key: value for key, value in row.items() if value and value != english[key]}
     every = [read(file.stem.removeprefix("Messages")) for file in messages.glob("Messages*.php")]
-    redirects = (word.replace("i̇", "i") for one in every for key, word in magic_words(one) if key == "redirect")
-    table = {"redirects": tidy(redirects), "editions": sorted(prefixes), "languages": {"en": english} | languages}
+    redirects = [word for one in every for key, word in magic_words(one) if key == "redirect"]
+    redirects += re.findall(r'"([#＃][^"]+)"', (scala / "Redirect.scala").read_text("utf-8"))
+    lower = (word.lower().replace("i̇", "i") for word in redirects)
+    table = {"redirects": tidy(lower), "editions": sorted(prefixes), "languages": {"en": english} | languages}
     print(HEAD)
     yaml.safe_dump(table, sys.stdout, default_flow_style=None, allow_unicode=True, sort_keys=False, width=118)
 

@@ -18,6 +18,7 @@ SEEDS = tuple(
         "<poem>a\nb</poem> {{music|flat}} {{zh|c=漢}}",
         "{{IPA|/a/}} ({{IPAc-en|a}}; {{lang-de|b}}) {{birth date|1900|1|2}} {{val|1.5|u=kg}} {{ill|a|de|b}}",
         "{{coord|1|2|N|3|4|E}} {{USS|A|1}} {{frac|1|2}} {{nihongo|a|漢|b}} {{DEU}} {{ubl|a|b}} {{as of|2020}}",
+        "-{H|zh-cn:甲; zh-tw:乙}- 甲 -{zh-hans:[[a|丙]]; zh-hant:{{lang|en|b}}}- -{R|c}- -{丁=>zh-tw:戊}-",
         "{{quote|a}} {{currency|1|USD}} {{pop density|1|2|km2}} {{su|b=1|p=2}} {{langx|de|a}} {{IPAc-en|ˈ|a}}",
     )
 )
@@ -34,6 +35,7 @@ WORDS = (
     *b"{{USS| {{ship| {{harvtxt| {{langx| {{respell| {{chem| {{music| =on \xe2\x80\x8b \x01 \x02 \x08 ,".split(),
     *(b"\n{|", b"\n|}", b"<ref name=a/>", b"\n== See also ==\n", b"\n=== H ===\n", b"\n\n", b"\n*", b"\n#", b"\n:"),
     *(b"\n;a:b", b"\n----", b"[http://a b]", b"{{as of|", b"{{birth date|", "\u0301".encode(), b"\r"),
+    *"-{ }- -{H| -{A| -{-| zh-cn: ;zh-tw: => __notoc__ ＿＿ ＃転送 甲 乙".encode().split(),
     *(b"#REDIRECT [[x]]", b" (;", b"\xef\xbc\x88"),
 )
 NAMESPACES = {"Datei": 6, "Kategorie": 14}
@@ -44,9 +46,10 @@ _ONE_IN = 16  # inputs are pumped
 
 def check(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
-    said = _read(text)
-    assert _read(text) == said, "read twice, another text"
-    assert _read(text.translate(_NO_MARKS)) == said, "a mark in the page changes its text"
+    language = "zh-tw" if len(data) % 2 else "en"
+    said = _read(text, language)
+    assert _read(text, language) == said, "read twice, another text"
+    assert _read(text.translate(_NO_MARKS), language) == said, "a mark in the page changes its text"
     if isinstance(said, list):
         for paragraph in said:
             assert paragraph and unicodedata.is_normalized("NFC", paragraph), f"not NFC: {paragraph!a}"
@@ -58,13 +61,13 @@ def check(data: bytes) -> None:
     if text and zlib.crc32(data) % _ONE_IN == 0:
         times = _PUMPED // len(text)
         for longer in (text * times, text[:half] * times, text[:half] * (times // 2) + text[half:] * (times // 2)):
-            if isinstance(found := _read(longer), list):
+            if isinstance(found := _read(longer, language), list):
                 _check_size(longer, found)
 
 
-def _read(text: str) -> list[str] | str:
+def _read(text: str, language: str) -> list[str] | str:
     try:
-        return paragraphs(text, namespaces=NAMESPACES)
+        return paragraphs(text, namespaces=NAMESPACES, language=language)
     except UnreadablePage as error:
         assert error.reason in ("too_long", "nested_too_deep"), error.reason
         return error.reason

@@ -26,6 +26,20 @@ PAGES = {
         "== Notes et références ==\nTexte.",
         ["Le 1er roi, Louis XIV, dit « Oui » au XVIIe siècle, le 14 juillet 1789, à 5 km de Ville (av. J.-C.)."],
     ),
+    "ja": (
+        "{{仮リンク|甲法|en|A Act}}と{{仮リンク|乙|label=丙|de|B}}、{{読み仮名|'''東京'''|とうきょう}}。\n\n"
+        "== 脚注 ==\n文。",
+        ["甲法と丙、東京（とうきょう）。"],
+    ),
+    "ru": (
+        "{{нп5|Зал (Берлин)|Зал|de|Saal}}, {{iw|Дом|||House}} и {{число|3644826}} {{s|жителей}}.\n\n"
+        "== Литература ==\n* Книга\nПроза.\n\n== См. также ==\nТекст.",
+        ["Зал, Дом и 3 644 826 жителей.", "Проза."],
+    ),
+    "zh": (
+        "{{link-de|甲|A}}和{{le|乙|B|丙}}及{{tsl|en|C|丁}}。\n\n== 參考文獻 ==\n* 書\n\n== 外部链接 ==\n文。",
+        ["甲和丙及丁。"],
+    ),
 }
 
 
@@ -204,7 +218,7 @@ def test_a_table_that_nothing_closes_ends_with_its_section() -> None:
 
 def test_a_language_says_which_tables_it_lacks() -> None:
     templates, names = "templates and headings", "names of namespaces, switches and numbers"
-    of_languages = {"en": [], "de-at": [], "eo": [templates], "zh-tw": [templates], "xx": [templates, names]}
+    of_languages = {"en": [], "de-at": [], "eo": [templates], "zh-tw": [], "xx": [templates, names]}
     assert {code: lacking(code) for code in of_languages} == of_languages
 
 
