@@ -57,8 +57,8 @@ def leaderboard(
 
         found = read_results(Path(results))
 
-        from temporalwiki.eval_harness.leaderboard import write_leaderboard  # takes seconds to import
         from temporalwiki.eval_harness.leaderboard.rows import read_parquet
+        from temporalwiki.eval_harness.leaderboard.write import write_leaderboard  # takes seconds to import
         from temporalwiki.model_cards.every_eval_ever import write_logs
         from temporalwiki.model_cards.space import space_card
 

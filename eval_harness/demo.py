@@ -33,9 +33,9 @@ from temporalwiki.builders.manifests import BuiltManifest, Counts
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import Snapshot, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
-from temporalwiki.eval_harness.leaderboard import Card
-from temporalwiki.eval_harness.leaderboard.headline import NEW, Column, Entry, months, ratio, training_runs
-from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
+from temporalwiki.eval_harness.leaderboard.headline import MEASURES, NEW, UNDECIDED, months
+from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet, shown_rank
+from temporalwiki.eval_harness.leaderboard.write import Card
 from temporalwiki.eval_harness.proper_nouns import Word, train_tagger
 from temporalwiki.methods import find_method
 from temporalwiki.methods.options import TrainOptions
@@ -66,13 +66,10 @@ _END = "<|endoftext|>"
 _RECIPE = "experiment.yaml"
 LEADERBOARD = Path("experiment", "leaderboard")  # in the demo's folder
 _WIDTH = 118
-_RATIO = "perplexity of names in the month's {}, divided by the start model's; lower is better"
-_MEANINGS = {
-    "New facts known": "changed facts whose object the model ties to their subject, in percent",
-    "Old facts known": "the same of unchanged facts",
-    "New text": _RATIO.format("diffset"),
-    "Old text": _RATIO.format("unchanged text"),
-}
+_MEANINGS = """\
+   New facts known: changed facts whose object the model ties to their subject, in percent
+   Old facts known: the same of unchanged facts
+   Brackets: 95 % intervals over facts. Rank: by new facts known; none for controls, and for no more than by chance"""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _OVER = re.compile(r"[.!?:;\n]")  # a capital letter after one of these may only begin a sentence
 
@@ -424,26 +421,24 @@ def _experiment(out: Path, recipe: dict[str, Any], names: Sequence[str], size: S
 
 def summary(rows: Sequence[Row]) -> Iterator[str]:
     """Yield which facts each method knows in the newest month, as on the page, and how sure that is."""
-    newest = months(rows)[0]
+    newest = next(iter(months(rows)), None)
+    if newest is None:
+        yield UNDECIDED
+        return
     yield f"{newest.name}: each method's newest model and the start model"
-    lines = [["", "method", *(column.title.lower() for column in newest.columns)]]
-    lines += [["", entry.name, *(_score(entry, column) for column in newest.columns)] for entry in newest.entries]
+    lines = [["", "method", *(measure.title.lower() for measure in MEASURES), "rank", "runs"]]
+    for entry in newest.entries:
+        scores = [_score(entry.values.get(measure)) for measure in MEASURES]
+        lines.append(["", entry.name, *scores, shown_rank(entry.values.get(NEW)), str(entry.row.runs)])
     yield "\n".join(table(lines, left=2))
-    for column in newest.columns:
-        if column.title in _MEANINGS:
-            yield _wrapped("   ", f"{column.title}: {_MEANINGS[column.title]}")
-    if newest.finding:
-        chance = "" if newest.chance is None else f" By chance, a model knows {newest.chance:.0f} %."
-        yield _wrapped("", f"{newest.finding}.{chance} {newest.advice}")
-        runs = training_runs(entry.values[NEW].row for entry in newest.entries if NEW in entry.values)
-        yield f"Brackets: 95 % intervals over facts. {runs}"
+    yield _MEANINGS
+    chance = "" if newest.chance is None else f" By chance, a model knows {newest.chance:.0f} %."
+    yield _wrapped("", f"{newest.title}.{chance} {newest.runs}")
 
 
-def _score(entry: Entry, column: Column) -> str:
-    """Return a score with its 95 % interval; a perplexity is divided by the start model's."""
-    if column not in entry.values:
+def _score(row: Row | None) -> str:
+    """Return a score with its 95 % interval."""
+    if row is None:
         return ""
-    value = entry.values[column]
-    if column.relative:
-        return ratio(value.value)
-    return f"{value.value:.0f} [{value.low:.0f}, {value.high:.0f}]"
+    known = row.low is not None and row.high is not None
+    return f"{row.value:.0f} [{row.low:.0f}, {row.high:.0f}]" if known else f"{row.value:.0f}"

@@ -24,6 +24,7 @@ from temporalwiki.eval_harness.known import (
     complete_places,
     corrected,
     known,
+    margins,
     panels,
 )
 from temporalwiki.eval_harness.models.model import LIKELIHOODS, STORED, Model
@@ -99,8 +100,9 @@ def known_items(
     """Return an item for each scored fact (by split) and form, and one in the form ``SPELLING``.
 
     An item has "known" (0 or 1), "chance", "panel", "binding" in nats, "corrected" (None without a gone object), the
-    figures of ``FactScore`` and, if the model has a start model, "start_known". ``excluded`` counts the facts that are
-    left out. Raises NothingToScoreError if the start model's results are of other panels.
+    texts "prompt", "object" and "answer", the figures of ``FactScore`` and, if the model has a start model,
+    "start_known". ``excluded`` counts the facts that are left out. Raises NothingToScoreError if the start model's
+    results are of other panels.
     """
     items: list[Item] = []
     for form in forms:
@@ -186,7 +188,7 @@ def _items(asked: AskedPanel, scores: Sequence[Sequence[FactScore | None]]) -> d
     if len(kept) < FEWEST:
         return {}
     cells = likelihoods[np.ix_(kept, kept)]
-    right, bound = known(cells), binding(cells)
+    right, bound, won = known(cells), binding(cells), margins(cells)
     begins, at = {}, len(facts)
     for place, labels in asked.gone.items():
         begins[place] = at
@@ -196,7 +198,11 @@ def _items(asked: AskedPanel, scores: Sequence[Sequence[FactScore | None]]) -> d
         if place not in kept:
             continue
         i = kept.index(place)
+        chosen = place if right[i] else kept[int(np.nanargmin(won[i]))]  # the object that wins by most
         item: Item = {
+            "prompt": asked.wordings[place].prompt,
+            "object": asked.answers[place],
+            "answer": asked.answers[chosen],
             "panel": asked.members,
             "chance": 1 / len(kept),
             "known": float(right[i]),

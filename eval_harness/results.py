@@ -24,6 +24,7 @@ from temporalwiki.eval_harness.result_manifest import ResultManifest, ResultScor
 from temporalwiki.eval_harness.statistics import Estimate
 
 SCHEMA = 1  # of result files
+SERVER, PROVIDER = "server", "api"  # precisions of models that do not tell their own
 MOST_ITEMS = 2_000_000  # of a result; the largest wiki changes a sixth of them in a month
 _EXPECTED = "a result file of temporalwiki; name a folder of results, or move the file away"
 # the revision of a model on the Hub, or of an adapter with its base; the revision of a folder is shorter

@@ -11,8 +11,8 @@ from typing import Any
 
 from temporalwiki.base.files import make_folder
 from temporalwiki.base.json_files import write_json
-from temporalwiki.eval_harness.leaderboard import dataset_on_hub
 from temporalwiki.eval_harness.leaderboard.rows import without_path
+from temporalwiki.eval_harness.leaderboard.write import dataset_on_hub
 from temporalwiki.eval_harness.measures import MEASURES, higher_is_better
 from temporalwiki.eval_harness.result_manifest import ResultManifest, ResultScore
 from temporalwiki.eval_harness.results import COMMIT, Result

@@ -9,10 +9,10 @@ from huggingface_hub import SpaceCardData
 
 from temporalwiki.base.errors import in_one_line
 from temporalwiki.base.markdown import code
-from temporalwiki.eval_harness.leaderboard import dataset_on_hub, is_hub_id
 from temporalwiki.eval_harness.leaderboard.figures import Plot
-from temporalwiki.eval_harness.leaderboard.page import hero_of
+from temporalwiki.eval_harness.leaderboard.page import HERO
 from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.write import dataset_on_hub, is_hub_id
 from temporalwiki.eval_harness.result_manifest import ResultManifest
 from temporalwiki.eval_harness.results import COMMIT, Result
 from temporalwiki.model_cards.edits import signed
@@ -42,7 +42,7 @@ def space_card(
         # without this, `load_dataset` of the folder finds the figures
         configs=[{"config_name": "default", "data_files": "results.parquet"}],
     )
-    hero = hero_of(figures or {})
+    hero = HERO if HERO in (figures or {}) else None
     config, known, missing = _newest(rows)
     body = fill(
         "space",

@@ -11,7 +11,6 @@ from huggingface_hub import HfApi
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import leads_out, read_small
-from temporalwiki.eval_harness.leaderboard.page import without_results
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 from temporalwiki.push_scripts.repository_state import Content, Revision
 from temporalwiki.push_scripts.revision import publish_space
@@ -57,3 +56,11 @@ def leaderboard_revision(folder: Path, tag: str | None = None, address: str = ".
     files[_PAGE] = page.replace('content="./figures/', f'content="{escape(address)}/figures/').encode()
     models = len({(row.model, row.revision) for row in rows})
     return Revision(f"Leaderboard: {len(rows):,} scores, models: {models:,}", files, tag=tag)
+
+
+def without_results(page: str) -> str:
+    """Return the text of a leaderboard's page without its links to result files.
+
+    A published page must not show the paths of the machine that wrote it.
+    """
+    return re.sub(r'\{"results":"[^"]*",', '{"results":null,', page, count=1)  # quotation marks in data are escaped

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.eval_harness.measures import scores
+from temporalwiki.eval_harness.leaderboard.rows import read_items
+from temporalwiki.eval_harness.measures import composition, scores
 from temporalwiki.eval_harness.results import SCHEMA, Outcome, Result, check_result, path_of, read_result, write_result
+from temporalwiki.eval_harness.statistics import estimate
 
 Item = Mapping[str, Any]
 
@@ -49,6 +52,24 @@ def write(
     items = [{**item, "split": split} for split, of in splits.items() for item in of]
     write_result(path, {**what, "model": what["model"] | known}, Outcome(scores(tests, measures), items, {}), {})
     return read_result(path)
+
+
+def write_known(folder: Path, label: str, seed: int, known: int, old: int = 40, **model: Any) -> Result:
+    """Write how many of 60 changed and 60 unchanged facts a run knows; by chance it would be 10."""
+    splits = {
+        split: [
+            {"id": f"{split}{i}", "cluster": f"Q{i}", "form": "name", "chance": 1 / 6, "known": float(i < count)}
+            for i in range(60)
+        ]
+        for split, count in (("changed", known), ("unchanged", old))
+    }
+    model = {"name": f"{label}-{seed}", "label": label, "seed": seed, "recipe": label, **model}
+    result = write(folder, "learned_and_forgotten", "probes-0910", splits, {"all": []}, (), **model)
+    columns = read_items(result)
+    assert columns is not None
+    made = {name: composition(columns, "all", name) for name in ("new_known", "old_known", "chance")}
+    found = {f"all/{name}": asdict(estimate(of.groups, of.scale)) for name, of in made.items() if of}
+    return changed(changed(result, "scores", **found), "task", version=2)
 
 
 def from_content(path: Path, content: Mapping[str, Any]) -> Result:

@@ -610,10 +610,14 @@ def test_a_list_of_configs_needs_no_manifest(command: Callable[[str], Any]) -> N
     assert command("list configs nowhere")[0] == 1
 
 
-def test_lists_are_made_without_torch() -> None:
+def test_lists_are_made_and_a_leaderboard_is_published_without_torch() -> None:
     code = (
         "import sys; sys.modules['torch'] = None; from temporalwiki.commands import main; sys.exit(main(sys.argv[1:]))"
     )
-    for what in ("methods", "tasks"):
-        ran = subprocess.run([sys.executable, "-c", code, "list", what], capture_output=True, text=True, check=True)
-        assert ran.stdout.splitlines()[0].split() == ["name", "description"]
+    for words, said in {
+        ("list", "methods"): "name description",
+        ("list", "recipes"): "name description",
+        ("publish", "leaderboard", "nowhere", "ORG/x"): "temporalwiki publish: nowhere: no index.html in it;",
+    }.items():
+        ran = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=False)
+        assert " ".join((ran.stdout + ran.stderr).splitlines()[0].split()).startswith(said)

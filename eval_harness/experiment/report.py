@@ -10,7 +10,7 @@ from temporalwiki.base.files import only_one, sweep, whole_file
 from temporalwiki.base.terminal import table
 from temporalwiki.eval_harness.experiment.recipe import Experiment
 from temporalwiki.eval_harness.experiment.run import DONE, FAILED, NOT_RUN, NOTHING, CellOutcome
-from temporalwiki.eval_harness.leaderboard import Card, write_leaderboard
+from temporalwiki.eval_harness.leaderboard.write import Card, write_leaderboard
 from temporalwiki.eval_harness.results import read_result
 
 _SHOWN = 10  # most failures that are printed

@@ -1,4 +1,4 @@
-"""The beginning of the leaderboard: which facts each method knows in each month, and its cost."""
+"""The beginning of the leaderboard: which facts each method knows in each month, and whether that ranks methods."""
 
 from __future__ import annotations
 
@@ -12,64 +12,25 @@ from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
 
 _CONTROLS = ("shuffled", "untrained", "the softened start model", "the ceiling")  # what a board needs
-_MOST_LEADERS = 4  # most names in a sentence
+UNDECIDED = (
+    "No result says which facts a model knows, so nothing is ranked: add learned_and_forgotten to the tasks, "
+    "and run the command again."
+)
 
 
-class Column(NamedTuple):
-    """A score of the table of methods."""
+class KnownMeasure(NamedTuple):
+    """A percentage of facts; higher is better."""
 
     title: str
-    unit: str
     score: ScoreName
-    axis: str = ""  # its name in the figure
-    higher_is_better: bool = False
-    relative: bool = False  # divided by the start model's
 
 
-NEW = Column(
-    "New facts known",
-    "%; higher is better",
-    ScoreName("learned_and_forgotten", "new_known", "all"),
-    "New facts known, %",
-    higher_is_better=True,
-)
-OLD = Column(
-    "Old facts known",
-    "%; higher is better",
-    ScoreName("learned_and_forgotten", "old_known", "all"),
-    "Old facts known, %",
-    higher_is_better=True,
-)
+NEW = KnownMeasure("New facts known", ScoreName("learned_and_forgotten", "new_known", "all"))
+OLD = KnownMeasure("Old facts known", ScoreName("learned_and_forgotten", "old_known", "all"))
 CHANCE = ScoreName("learned_and_forgotten", "chance", "all")
 SPELLING = ScoreName("learned_and_forgotten", "new_known", "spelling/all")
-# what the table, the figure and the ranks of methods are about; the first one sorts them
+# what the table, the figure and the ranks of methods are about; the first one decides
 MEASURES = (NEW, OLD)
-_RATIO = "perplexity ÷ start model’s; below 1 is better"
-_TEXTS = tuple(
-    Column(title, _RATIO, ScoreName("twiki_intrinsic", "proper_noun_perplexity", kind=kind), relative=True)
-    for title, kind in (("New text", "diffset"), ("Old text", "unchanged"))
-)
-_FACTS = tuple(  # what results without known facts have
-    Column(f"{split.capitalize()} facts", _RATIO, ScoreName("twiki_probes", "perplexity", split), relative=True)
-    for split in ("changed", "unchanged")
-)
-
-
-class Value(NamedTuple):
-    """A value of the table, and the row that it comes from."""
-
-    value: float
-    row: Row
-
-    @property
-    def low(self) -> float:
-        """The lower end of the score's interval; the score itself if the interval is not known."""
-        return min(self.row.value if self.row.low is None else self.row.low, self.row.value)
-
-    @property
-    def high(self) -> float:
-        """The upper end of the score's interval; the score itself if the interval is not known."""
-        return max(self.row.value if self.row.high is None else self.row.high, self.row.value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,13 +38,17 @@ class Entry:
     """A method's line in the table of a month."""
 
     line: ModelLine
-    values: Mapping[Column, Value]
-    row: Row  # one of its scores, which describes the checkpoint
+    values: Mapping[KnownMeasure, Row]
 
     @property
     def name(self) -> str:
         """The name for people."""
         return method_name(self.line.label)
+
+    @property
+    def row(self) -> Row:
+        """The deciding score if there is one, else the other."""
+        return next(iter(self.values.values()))
 
     @property
     def start(self) -> bool:
@@ -97,7 +62,6 @@ class Month:
     """The entries of one month: the methods that know most new facts first, then the start model and the controls."""
 
     name: str
-    columns: tuple[Column, ...]
     entries: tuple[Entry, ...]
     chance: float | None = None  # the percentage of facts that a model without knowledge knows
     spelling: float | None = None  # the percentage of new facts that can be guessed by their letters
@@ -105,22 +69,22 @@ class Month:
     @property
     def relations(self) -> float | None:
         """As many equal relations would count as much as those of the new facts."""
-        counts = (entry.values[NEW].row.relations for entry in self.entries if NEW in entry.values)
+        counts = (entry.values[NEW].relations for entry in self.entries if NEW in entry.values)
         return next((count for count in counts if count is not None), None)
 
     @property
     def missing(self) -> str:
-        """A sentence on the controls that were not run; empty without known facts."""
-        rows = [entry.values[NEW].row for entry in self.entries if NEW in entry.values and entry.line.control]
+        """A sentence on the controls that were not run."""
+        rows = [entry.values[NEW] for entry in self.entries if NEW in entry.values and entry.line.control]
         there = {row.method for row in rows} | {"the ceiling" for row in rows if row.retrieved}
         there |= {"the softened start model" for row in rows if not row.retrieved and row.method in (None, "initial")}
         lacks = [name for name in _CONTROLS if name not in there]
-        return f"Controls that were not run: {listed(lacks)}." if lacks and NEW in self.columns else ""
+        return f"Controls that were not run: {listed(lacks)}." if lacks else ""
 
     @property
     def scored(self) -> list[Entry]:
         """All entries with both measures."""
-        return [entry for entry in self.entries if all(column in entry.values for column in MEASURES)]
+        return [entry for entry in self.entries if all(measure in entry.values for measure in MEASURES)]
 
     @property
     def methods(self) -> list[Entry]:
@@ -133,76 +97,53 @@ class Month:
         return [entry for entry in self.methods if _able(entry)]
 
     @property
-    def finding(self) -> str:
-        """A sentence on who knows most new facts, and how clear that is."""
-        able = self.able
+    def title(self) -> str:
+        """At most twelve words, with numbers, on who knows most new facts. It names a method only if ranks do."""
+        able, methods = self.able, len(self.methods)
         if not able:
-            return "No method knows more new facts than by chance" if self.methods else ""
-        best = leaders(able, NEW)
+            by = "" if self.chance is None else f" ({percent(self.chance)})"
+            return f"No method knows more new facts than by chance{by}" if methods else ""
+        best = leaders(able)
+        new, old = ([entry.values[measure].value for entry in best] for measure in MEASURES)
         if len(best) == 1:
-            first = best[0]
-            new, old = (percent(first.values[column].value) for column in (NEW, OLD))
-            return f"{first.name} knows {new} of new facts, and {old} of old ones"
-        if not any(_told(entry) for entry in able):
-            return "One training run each: which method knows most cannot be told"
-        low, high = (pick(entry.values[NEW].value for entry in best) for pick in (min, max))
-        between = percent(low) if percent(low) == percent(high) else f"{low:.0f} to {percent(high)}"
-        return f"{_named(best, able)} know {between} of new facts, with no clear difference"
+            return f"{best[0].name} knows {percent(new[0])} of new facts and {percent(old[0])} of old ones"
+        low, high = percent(min(new)), percent(max(new))
+        between = low if low == high else f"{low.removesuffix(' %')}–{high}"
+        return f"No clear winner: {len(best)} of {methods} methods know {between} of new facts"
 
     @property
-    def advice(self) -> str:
-        """A sentence on which of the methods that know most new facts keeps most old ones, by paired comparisons."""
-        most = leaders(self.able, NEW)
-        if len(most) in (0, 1, len(self.able)):
-            return ""
-        kept = leaders(most, OLD)
-        said = f"{kept[0].name} keeps most old ones" if len(kept) == 1 else "none clearly keeps more old ones"
-        return f"Among the methods that know most new facts, {said}."
+    def runs(self) -> str:
+        """A sentence on the training runs that the scores come from."""
+        return training_runs(entry.row for entry in self.entries if not entry.start)
 
 
 def months(rows: Sequence[Row]) -> list[Month]:
-    """Return the months that models were trained up to and tested on, newest first."""
+    """Return the months that models were trained up to and asked which facts they know, newest first."""
     board = ModelBoard(rows)
-    columns = (*MEASURES, *_TEXTS)
-    found = _values(board, columns)
-    if not any(MEASURES[0] in values for of_month in found.values() for values in of_month.values()):
-        columns = (*_FACTS, *_TEXTS)
-        found = _values(board, columns)
+    found: dict[int, dict[ModelLine, dict[KnownMeasure, Row]]] = {}
+    for line in board.lines:
+        for measure in MEASURES:
+            for place, row in board.own_month(line, measure.score).items():
+                if math.isfinite(row.value):
+                    found.setdefault(place, {}).setdefault(line, {})[measure] = row
     names = {board.place(row.tested): row.tested for row in rows}
     made = []
     for place, of_month in sorted(found.items(), reverse=True):
-        entries = [Entry(line, values, next(iter(values.values())).row) for line, values in of_month.items()]
+        entries = [Entry(line, values) for line, values in of_month.items()]
         if all(entry.start or entry.line.control for entry in entries):
             continue
-        shown = tuple(column for column in columns if any(column in entry.values for entry in entries))
         chance, spelling = (_any(rows, score, names[place]) for score in (CHANCE, SPELLING))
         name = month_name(names[place] or "all data")
-        made.append(Month(name, shown, tuple(sorted(entries, key=_place)), chance, spelling))
+        made.append(Month(name, tuple(sorted(entries, key=_place)), chance, spelling))
     return made
 
 
-def leaders(entries: Sequence[Entry], column: Column) -> list[Entry]:
-    """Return the entries that may be the best ones in a column, the best first.
-
-    Paired comparisons decide if the entries have ranks. Otherwise the entries whose intervals overlap the best one's
-    are returned.
-    """
-    sign = 1 if column.higher_is_better else -1
-    best_first = sorted(entries, key=lambda entry: -sign * entry.values[column].value)
-    rows = [entry.values[column].row for entry in best_first]
-    if not rows:
-        return []
-    ranks = [row.rank_best for row in rows if row.rank_best is not None]
-    if ranks:
-        return [entry for entry, row in zip(best_first, rows, strict=True) if row.rank_best == min(ranks)]
-    best = rows[0]
-    worst_of_best = best.low if sign > 0 else best.high
-
-    def reaches(row: Row) -> bool:
-        end = row.high if sign > 0 else row.low
-        return row is best or end is None or worst_of_best is None or sign * end >= sign * worst_of_best
-
-    return [entry for entry, row in zip(best_first, rows, strict=True) if reaches(row)]
+def leaders(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries that may know most new facts, the best first: all of them, unless each one has a rank."""
+    best_first = sorted(entries, key=lambda entry: -entry.values[NEW].value)
+    ranks = [entry.values[NEW].rank_best for entry in best_first]
+    first = min((rank for rank in ranks if rank is not None), default=None)
+    return [entry for entry, rank in zip(best_first, ranks, strict=True) if None in ranks or rank == first]
 
 
 def training_runs(rows: Iterable[Row]) -> str:
@@ -219,20 +160,9 @@ def training_runs(rows: Iterable[Row]) -> str:
     return f"Means of {how_many} training runs; the intervals include the differences between runs."
 
 
-def ratio(value: float) -> str:
-    """Return a ratio with two digits after the point, or with one significant digit if it is below 0.1."""
-    return f"{value:.2f}" if value >= 0.1 else f"{value:.1g}"
-
-
 def percent(value: float) -> str:
     """Return a percentage without decimals."""
     return f"{value:.0f} %"
-
-
-def _told(entry: Entry) -> bool:
-    """Return whether paired comparisons could rank an entry."""
-    row = entry.values[NEW].row
-    return row.runs > 1 or row.rank_best != 1
 
 
 def _any(rows: Sequence[Row], score: ScoreName, month: str | None) -> float | None:
@@ -240,33 +170,10 @@ def _any(rows: Sequence[Row], score: ScoreName, month: str | None) -> float | No
     return next((row.value for row in rows if score.of(row) and row.tested == month), None)
 
 
-def _named(entries: Sequence[Entry], of: Sequence[Entry]) -> str:
-    """Return the names of entries, or how many there are."""
-    if len(entries) > _MOST_LEADERS:
-        return f"{len(entries)} of {len(of)} methods"
-    return listed([entry.name for entry in entries])
-
-
-def _values(board: ModelBoard, columns: Iterable[Column]) -> dict[int, dict[ModelLine, dict[Column, Value]]]:
-    """Return place of the month -> line -> column -> value, of checkpoints tested on their own month."""
-    found: dict[int, dict[ModelLine, dict[Column, Value]]] = {}
-    for line in board.lines:
-        for column in columns:
-            ratios = board.relative(line, column.score) if column.relative else {}
-            for place, row in board.own_month(line, column.score).items():
-                value = ratios.get(place) if column.relative else row.value
-                if value is not None and math.isfinite(value):
-                    found.setdefault(place, {}).setdefault(line, {})[column] = Value(value, row)
-    return found
-
-
 def _able(entry: Entry) -> bool:
     """Return whether a model knows more new facts than by chance, without test data; see ``measures.earned``."""
-    row = entry.values[NEW].row if NEW in entry.values else entry.row
-    return not entry.line.control and row.competes and not row.trained_on_test
+    return not entry.line.control and entry.row.competes and not entry.row.trained_on_test
 
 
-def _place(entry: Entry) -> tuple[bool, bool, bool, float]:
-    column, value = next(iter(entry.values.items()))
-    by_value = -value.value if column.higher_is_better else value.value
-    return entry.line.control, entry.start, not _able(entry), by_value
+def _place(entry: Entry) -> tuple[bool, bool, bool, bool, float]:
+    return entry.line.control, entry.start, not _able(entry), NEW not in entry.values, -entry.row.value

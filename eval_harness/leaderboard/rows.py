@@ -24,9 +24,7 @@ from temporalwiki.base.terminal import in_line, say
 from temporalwiki.builders.parquet import read_table
 from temporalwiki.eval_harness.measures import Columns, Composition, composition, earned, higher_is_better
 from temporalwiki.eval_harness.misalignment import month_of, month_of_model, places
-from temporalwiki.eval_harness.models.completions import SERVER
-from temporalwiki.eval_harness.models.server import PRECISION
-from temporalwiki.eval_harness.results import COMMIT, MOST_ITEMS, Result
+from temporalwiki.eval_harness.results import COMMIT, MOST_ITEMS, PROVIDER, SERVER, Result
 from temporalwiki.eval_harness.statistics import Estimate, Items, Ranks, estimate, ranks
 from temporalwiki.methods import CONTROLS
 from temporalwiki.methods.manifest import Parameters
@@ -148,6 +146,12 @@ def _temperature(result: Result) -> float:
     return float(result.data["task"].get("options", {}).get("temperature", 1))
 
 
+def shown_rank(row: Row | None) -> str:
+    """Return the range of a score's rank as text, such as 1–3; "" without a rank."""
+    ends = dict.fromkeys((row.rank_best, row.rank_worst)) if row else ()
+    return "–".join(str(rank) for rank in ends if rank is not None)
+
+
 def write_parquet(rows: Sequence[Row], path: Path) -> None:
     """Write rows to a Parquet file."""
     with whole_file(path) as part:
@@ -234,17 +238,10 @@ def read_score(result: Result, items: Columns, score: str) -> Composition | None
 
 
 def read_items(result: Result) -> Columns | None:
-    """Return the items of a result, sorted by id, or None if their file is missing.
-
-    Raises InputError if the file cannot be read.
-    """
-    path = result.path.with_suffix(".parquet")
-    if not path.is_file():
+    """Return the figures of the items of a result, sorted by id, or None; raises what ``items_in`` raises."""
+    table = items_in(result)
+    if table is None:
         return None
-    try:
-        table = read_table(path, MOST_ITEMS).sort_by([("id", "ascending"), ("cluster", "ascending")])
-    except (OSError, KeyError, UnicodeError, pa.ArrowException):
-        raise InputError(f"{path}: not the items of a result; evaluate the model again") from None
     columns = {}
     for name in table.column_names:
         kind = table.schema.field(name).type
@@ -255,13 +252,27 @@ def read_items(result: Result) -> Columns | None:
     return columns
 
 
+def items_in(result: Result) -> pa.Table | None:
+    """Return the items of a result, sorted by id, or None if their file is missing.
+
+    Raises InputError if the file cannot be read.
+    """
+    path = result.path.with_suffix(".parquet")
+    if not path.is_file():
+        return None
+    try:
+        return read_table(path, MOST_ITEMS).sort_by([("id", "ascending"), ("cluster", "ascending")])
+    except (OSError, KeyError, UnicodeError, pa.ArrowException):
+        raise InputError(f"{path}: not the items of a result; evaluate the model again") from None
+
+
 def _scored(results: Sequence[Result]) -> Iterator[_Scored]:
     """Yield all scores. Runs of a recipe that were asked the same are one score, and compete as one model."""
     by_question: dict[str, list[int]] = {}
     for i, result in enumerate(results):
         content = result.data
         start = result.manifest.start
-        asked = content["model"]["precision"] == PRECISION  # its prompts are not the prompts of other models
+        asked = content["model"]["precision"] == PROVIDER  # its prompts are not the prompts of other models
         task = {**content["task"], "name": results[i].manifest.asked}
         key = [task, content["data"]["config"], content["data"]["hash"], start and start.revision, asked]
         by_question.setdefault(json.dumps(key, sort_keys=True), []).append(i)

@@ -46,11 +46,6 @@ class ModelLine:
         return any(row.control for row in self.rows)
 
     @property
-    def fair(self) -> bool:
-        """Whether it can be the best: it is no control, and no checkpoint was trained on test data."""
-        return not self.control and not any(row.trained_on_test for row in self.rows)
-
-    @property
     def initial(self) -> bool:
         """Whether it is the model before any training, without passages to read."""
         return all(row.month is None and not row.retrieved for row in self.rows) and (

@@ -31,10 +31,9 @@ from temporalwiki.eval_harness.models.server import (
     ProviderModel,
     ask_each,
 )
+from temporalwiki.eval_harness.results import SERVER
 from temporalwiki.eval_harness.scoring import Text, TokenScores
 from temporalwiki.methods.packing import Ints
-
-SERVER = "server"  # the precision in results, because a server does not tell its own
 
 _VERSION = 1  # raise it with a change that moves a score: cached scores of other versions are not used
 _TRIAL = "Monday, Tuesday, Wednesday, Thursday, Friday,"

@@ -22,6 +22,7 @@ from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
 from temporalwiki.eval_harness.models.cache import ScoreCache
 from temporalwiki.eval_harness.models.model import REPLIES, Model
+from temporalwiki.eval_harness.results import PROVIDER
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.methods import needs
 
@@ -35,7 +36,6 @@ PROVIDERS = frozenset((
     "perplexity", "sagemaker", "sambanova", "sglang", "together", "transformer_lens", "vllm",
     *COMPLETIONS,
 ))  # fmt: skip
-PRECISION = "api"  # the precision in results, because a provider does not tell its own
 RETRIES = 7  # repetitions of a failed request: with inspect-ai's pauses, about six minutes
 MOST_TOKENS = 2**40  # the largest count of tokens that a server may report
 DEADLINE = 600  # seconds until a reply is whole: a server that sends a byte a second must not hold a run for ever
@@ -193,7 +193,7 @@ class InterfaceModel(ProviderModel):
     """A model that answers questions."""
 
     judge: Model | None = None  # reads the replies as well; its agreement with the rules is reported
-    precision: str = PRECISION
+    precision: str = PROVIDER
 
     can = frozenset({REPLIES})
     refusal = "{reference} gives no likelihoods, which {tasks} needs; it can do {able}{hint}"

@@ -19,14 +19,8 @@ from temporalwiki.eval_harness.models.completions import CompletionsModel
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.models.logged import LoggedModel, is_log
 from temporalwiki.eval_harness.models.model import STORED, Model
-from temporalwiki.eval_harness.models.server import (
-    COMPLETIONS,
-    PRECISION,
-    InterfaceModel,
-    check_provider,
-    is_interface,
-)
-from temporalwiki.eval_harness.results import Result, read_result, result_files
+from temporalwiki.eval_harness.models.server import COMPLETIONS, InterfaceModel, check_provider, is_interface
+from temporalwiki.eval_harness.results import PROVIDER, Result, read_result, result_files
 from temporalwiki.eval_harness.task import NothingToScoreError, Row
 from temporalwiki.eval_harness.tasks import find_task
 from temporalwiki.methods.checkpoint import ADAPTER
@@ -80,7 +74,7 @@ class StoredScores(Model):
             names = ", ".join(f"{name} in {precision}" for name, _, precision in known)
             raise InputError(f"{path}: holds results of {len(known)} models ({names}); name the folder or file of one")
         self.name, self.revision, self.precision = known[0]
-        if self.precision == PRECISION:
+        if self.precision == PROVIDER:
             raise InputError(f"{path}: holds results of {self.name}, which gives no likelihoods")
 
     def training(self) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from temporalwiki.builders.world import World, write_world
 from temporalwiki.eval_harness import demo as module
 from temporalwiki.eval_harness.demo import Size, demo, demo_real, summary, tagged
 from temporalwiki.eval_harness.experiment import read_experiment
-from temporalwiki.eval_harness.leaderboard.headline import months
+from temporalwiki.eval_harness.leaderboard.headline import UNDECIDED, months
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.methods.recipes import HERE
 from temporalwiki.model_cards.folder_card import folder_card
@@ -74,7 +74,10 @@ def test_the_demo_goes_from_dumps_to_a_page(done: tuple[Path, str]) -> None:
     assert page == out / "experiment" / "leaderboard" / "index.html"
     text = page.read_text("utf-8")
     assert "<html" in text
-    assert '<p class="notice" role="note">About the data: the demo invented this Wikipedia and Wikidata' in text
+    assert (
+        '<details class="notice" role="note"><summary>About the data: the demo invented this Wikipedia and Wikidata'
+        in text
+    )
     assert "September to October 2021" in text and "September to October<" not in text
     assert page.stat().st_size < 1.5e6
 
@@ -183,51 +186,30 @@ def test_stopped_while_it_makes_the_model_it_goes_on(done: tuple[Path, str], tmp
 # The summary
 
 
-def rows_of(label: str, month: str | None, new_facts: float, old_facts: float, new: float, old: float) -> list[Row]:
+def rows_of(label: str, month: str | None, new: float, old: float) -> list[Row]:
     """A model's rows of the newest month."""
-    what = {"label": label, "method": label, "month": month, "tested": "1112"}
-    found = [
-        make_row(
-            **what, task="twiki_intrinsic", kind=kind, test="train", measure="proper_noun_perplexity", value=value
-        )
-        for kind, value in (("diffset", new), ("unchanged", old))
+    what = {"task": "learned_and_forgotten", "test": "all", "label": label, "method": label, "month": month}
+    what |= {"tested": "1112", "higher_is_better": True, "competes": month is not None}
+    ranks = {"rank_best": 1, "rank_worst": 2} if month else {}
+    return [
+        make_row(**what | ranks, measure=measure, value=value, low=value - 5, high=value + 5)
+        for measure, value in (("new_known", new), ("old_known", old))
     ]
-    for measure, value in (("new_known", new_facts), ("old_known", old_facts)):
-        of = {"task": "learned_and_forgotten", "test": "all", "measure": measure, "value": value}
-        if month is not None:
-            found.append(make_row(**what, **of, low=value - 5, high=value + 5, higher_is_better=True))
-    return found
 
 
 def test_the_summary_is_the_newest_month_of_the_page() -> None:
-    rows = [
-        *rows_of("initial", None, 0, 0, 100.0, 10.0),
-        *rows_of("diff", "1112", 61, 70, 25.0, 15.0),
-        *rows_of("lora", "1112", 30, 88, 50.0, 11.0),
-    ]
-    text = "\n".join(summary(rows))
-    month, heads, diff, lora, initial, *meanings, finding, sure = text.splitlines()
+    rows = [*rows_of("initial", None, 4, 73), *rows_of("diff", "1112", 61, 70), *rows_of("lora", "1112", 30, 88)]
+    month, heads, diff, lora, initial, *_, title, _ = "\n".join(summary(rows)).splitlines()
     assert month == "November to December: each method's newest model and the start model"
-    assert " ".join(heads.split()) == "method new facts known old facts known new text old text"
-    assert " ".join(diff.split()) == "Diff 61 [56, 66] 70 [65, 75] 0.25 1.50"
-    assert " ".join(lora.split()) == "LoRA 30 [25, 35] 88 [83, 93] 0.50 1.10"
-    assert " ".join(initial.split()) == "Start model 1.00 1.00"
-    assert [line.split(":")[0].strip() for line in meanings] == [
-        "New facts known",
-        "Old facts known",
-        "New text",
-        "Old text",
-    ]
-    assert finding == f"{months(rows)[0].finding}."
-    assert "One training run for each method" in sure
+    assert " ".join(heads.split()) == "method new facts known old facts known rank runs"
+    assert " ".join(diff.split()) == "Diff 61 [56, 66] 70 [65, 75] 1–2 1"
+    assert " ".join(lora.split()) == "LoRA 30 [25, 35] 88 [83, 93] 1–2 1"
+    assert " ".join(initial.split()) == "Start model 4 [-1, 9] 73 [68, 78] 1"
+    assert title.startswith(f"{months(rows)[0].title}.")
 
 
-def test_without_facts_the_summary_is_about_text_and_claims_nothing() -> None:
-    rows = [*rows_of("initial", None, 0, 0, 100.0, 10.0), *rows_of("diff", "1112", 61, 70, 25.0, 15.0)]
-    lines = "\n".join(summary([row for row in rows if row.task == "twiki_intrinsic"])).splitlines()
-    assert " ".join(lines[1].split()) == "method new text old text"
-    assert " ".join(lines[2].split()) == "Diff 0.25 1.50"
-    assert len(lines) == 6  # the month, the table and what both columns mean
+def test_without_known_facts_the_summary_says_what_to_add() -> None:
+    assert list(summary([make_row(label="initial", month=None), make_row()])) == [UNDECIDED]
 
 
 # Which words are names

@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.leaderboard import write_leaderboard
+from temporalwiki.eval_harness.leaderboard.write import write_leaderboard
 from temporalwiki.eval_harness.results import read_results
 from temporalwiki.model_cards.space import space_card
 from temporalwiki.push_scripts.leaderboard import leaderboard_revision, publish_leaderboard
 
 from a_folder import contents
-from a_result import facts, write_probes
+from a_result import facts, write_known, write_probes
 from loopback_hub import LoopbackHub
 
 FILES = {"index.html", "results.parquet", "README.md"}
@@ -28,7 +28,7 @@ SPREAD = (-0.2, -0.1, 0.0, 0.1, 0.2)
 
 @pytest.fixture(scope="module")
 def boards(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two leaderboards, in the home of somebody whose name is nobody's business: of two models, and of one."""
+    """Two leaderboards, in the home of somebody whose name is nobody's business: of three models, and of one."""
     home = tmp_path_factory.mktemp("homes") / "alice"
     initial = {"name": str(home / "runs" / "initial"), "method": "initial"}
     diff = {"name": str(home / "runs" / "diff"), "method": "diff", "trained_on": ["diffset-0910"]}
@@ -42,13 +42,16 @@ def boards(tmp_path_factory: pytest.TempPathFactory) -> Path:
             data = json.loads(path.read_text("utf-8"))
             data["data"]["dataset"] = str(home / "temporalwiki")
             path.write_text(json.dumps(data), "utf-8")
-        list(write_leaderboard(read_results(results), results, home / name / "board", space_card))
+        found = read_results(results)
+        if name == "both":
+            found.append(write_known(results, "lora", 0, 50, trained_on=["diffset-0910"]))
+        list(write_leaderboard(found, results, home / name / "board", space_card))
     return home
 
 
 @pytest.fixture
 def board(boards: Path, tmp_path: Path) -> Path:
-    """A copy of the leaderboard of two models."""
+    """A copy of the leaderboard of three models."""
     return shutil.copytree(boards / "both" / "board", tmp_path / "board")
 
 

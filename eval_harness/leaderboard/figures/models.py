@@ -34,8 +34,8 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     shortened,
     styled,
 )
-from temporalwiki.eval_harness.leaderboard.headline import MEASURES, NEW, Month, months, ratio
-from temporalwiki.eval_harness.leaderboard.names import listed, method_name, month_name, short_month
+from temporalwiki.eval_harness.leaderboard.headline import MEASURES, NEW, Month, months
+from temporalwiki.eval_harness.leaderboard.names import short_month
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
 from temporalwiki.eval_harness.leaderboard.tables import number
@@ -205,19 +205,20 @@ def _scattered(newest: Month, look: Mapping[str, Look], width: float, *, legende
     labels = [entry.line.label for entry in newest.scored]
     names = fitting(labels, 0.4 * width, 8)
     for entry in newest.scored:
-        y, x = (entry.values[column] for column in MEASURES)
-        errors = {"xerr": _lengths([(x.value, x.low, x.high)]), "yerr": _lengths([(y.value, y.low, y.high)])}
+        y, x = (entry.values[measure] for measure in MEASURES)
+        (below, above), (left, right) = errors = [_lengths([(row.value, row.low, row.high)]) for row in (y, x)]
         marks = look[entry.line.label].marks() | {"markersize": 7, "capsize": 2}
-        drawn.append(axes.errorbar(x.value, y.value, **errors, **marks))
+        drawn.append(axes.errorbar(x.value, y.value, *errors, **marks))
         texts.append(((x.value, y.value), names[entry.line.label]))
-        lines += [((x.low, y.value), (x.high, y.value)), ((x.value, y.low), (x.value, y.high))]
+        lines.append(((x.value - left[0], y.value), (x.value + right[0], y.value)))
+        lines.append(((x.value, y.value - below[0]), (x.value, y.value + above[0])))
     axes.margins(0.14)
     axes.grid(visible=True)
     axes.set_axisbelow(True)
-    axes.set_ylabel(MEASURES[0].axis)
-    axes.set_xlabel(MEASURES[1].axis)
+    axes.set_ylabel(f"{MEASURES[0].title}, %")
+    axes.set_xlabel(f"{MEASURES[1].title}, %")
     axes.set_title("better ↗", loc="right", color=GREY)
-    figure.set_label(f"{newest.name}: {newest.finding}")
+    figure.set_label(f"{newest.name}: {newest.title}")
     if legended:
         legend(figure, labels, drawn)
     elif not annotate(figure, axes, texts, lines):
@@ -245,14 +246,10 @@ def _prices(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
             drawn.append(axes.axhline(row.value, color=GREY if line.control else BLACK, linewidth=0.8, zorder=0))
             groups.append([line])
     axes.set_xlabel("tokens read in training")
-    axes.set_ylabel(NEW.axis)
+    axes.set_ylabel(f"{NEW.title}, %")
     logarithmic_if_wide(axes, "x", [x for x, _ in points.values()])
     axes.grid(axis="y")
     legend(figure, _names_of_groups(groups), drawn)
-    if fair := [line for line in points if line.fair]:
-        best = max(fair, key=lambda line: points[line][1])
-        name = method_name(best.label)
-        figure.set_label(f"{name[:1].upper()}{name[1:]} knows most new facts, after {points[best][0]:,} tokens")
     return figure
 
 
@@ -284,12 +281,6 @@ def _learning_rate(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     legend(figure, ["initial", *_names_of_groups(groups)], drawn)
     rates = [(points[line], _rate(line.learning_rate or 0)) for group in groups if len(group) > 1 for line in group]
     annotate(figure, axes, rates, [(point, point) for point in ((1.0, 1.0), *points.values())])
-    if fair := [line for line in points if line.fair]:
-        least, most = (min(fair, key=lambda line: points[line][at]) for at in (0, 1))
-        figure.set_label(
-            f"{method_name(most.label)} has the lowest perplexity of changed {what} ({points[most][1]:.2f} of the "
-            f"start model's), {method_name(least.label)} of unchanged {what} ({points[least][0]:.2f})"
-        )
     return figure
 
 
@@ -361,19 +352,7 @@ def _relative_perplexity(rows: Sequence[Row], width: float = WIDTH) -> Figure | 
     values = [value for series in panels.values() for of_line in series.values() for value in of_line.values()]
     logarithmic_if_wide(every[0], "y", [1.0, *values])
     legend(figure, ["initial", *(line.label for line in lines)], drawn)
-    fair = [line.label for line in lines if line.fair]
-    said = "; ".join(filter(None, (_predicts_best(name, series, fair) for name, series in panels.items())))
-    figure.set_label(said[:1].upper() + said[1:])
     return figure
-
-
-def _predicts_best(name: str, series: Mapping[str, Mapping[int, float]], fair: Sequence[str]) -> str:
-    newest = max(at for of_line in series.values() for at in of_line)
-    values = [(series[label][newest], label) for label in fair if newest in series[label]]
-    if not values:
-        return ""
-    least, label = min(values)
-    return f"{name}: {method_name(label)} predicts names best ({ratio(least)} of the start model's perplexity)"
 
 
 @styled
@@ -391,14 +370,6 @@ def _average_perplexity(rows: Sequence[Row], width: float = WIDTH) -> Figure | N
     axes.set_ylabel("average perplexity of facts\n(lower is better)")
     logarithmic_if_wide(axes, "y", [row.value for own in series.values() for row in own.values()])
     legend(figure, list(points), drawn)
-    newest = max(at for own in series.values() for at in own)
-    if fair := [line for line, own in series.items() if newest in own and line.fair]:
-        best = min(fair, key=lambda line: series[line][newest].value)
-        value, month = series[best][newest].value, board.months(_AVERAGE)[newest]
-        figure.set_label(
-            f"{method_name(best.label)} has the lowest average perplexity on facts of {month_name(month)}: "
-            f"{value:,.3g}"
-        )
     return figure
 
 
@@ -498,22 +469,7 @@ def _fuar(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
         draw_bars(axes, found, looks(board.lines), 0.35 * width)
         axes.set_xlabel("FUAR (lower is better)")
         axes.set_title(name, loc="left")
-    figure.set_label("; ".join(_forgot_least(name, found) for name, found in panels.items()))
     return figure
-
-
-def _forgot_least(name: str, found: Mapping[ModelLine, Row]) -> str:
-    found = {line: row for line, row in found.items() if line.fair}
-    least = min((row.value for row in found.values()), default=math.inf)
-    if not math.isfinite(least):
-        return f"{name}: no method gained anything"
-    best = {line: row for line, row in found.items() if row.value == least}
-    names = listed([method_name(line.label) for line in best])
-    ends = [math.inf if row.high is None else row.high for row in best.values() if row.low is not None]
-    lows = [row.low for line, row in found.items() if line not in best and row.low is not None]
-    overlapping = sum(low <= max(ends) for low in lows) if ends else 0
-    unclear = f"; intervals of other methods overlap ({overlapping})" if overlapping else ""
-    return f"{name}: {names} forgot least for each point gained ({number(least)}){unclear}"
 
 
 # Knowledge cutoffs
@@ -562,10 +518,14 @@ def _timeline(cutoffs: Sequence[KnownUpTo], width: float = WIDTH) -> Figure | No
     return figure
 
 
+_OF_NAMES = "It is not what ranks methods, whose order may differ: it also falls for a model that {}. "
+_IN_USE, _IN_TEXT = map(
+    _OF_NAMES.format, ("learns which names are in use, not whose they are", "learns names of no fact")
+)
 _ON_MONTHS = (
     "Rows: the month that a model was trained up to. Columns: the month that it was tested on. Cells: its {what}, "
     "divided by the initial model's. Blue (below 1): better than before training; orange: worse. Outlined: a model on "
-    "its own month. Grey: not measured. At most the newest twelve months are shown. TemporalWiki, figure 4."
+    "its own month. Grey: not measured. At most the newest twelve months are shown. {why}TemporalWiki, figure 4."
 )
 FIGURES: dict[str, Plot] = {
     "learned_and_forgotten": Plot(
@@ -586,24 +546,24 @@ FIGURES: dict[str, Plot] = {
         "Perplexity of proper nouns, relative to Initial",
         "The perplexity of the tokens of proper nouns, divided by the initial model's (the line at 1), in each "
         "month's diffset and in unchanged articles, for models trained up to that month. Below 1, a model predicts "
-        "the text better than before its training. TemporalWiki, figure 2.",
+        f"the text better than before its training. {_IN_TEXT}TemporalWiki, figure 2.",
         _relative_perplexity,
     ),
     "average_perplexity": Plot(
         "Average perplexity of unchanged and changed facts",
         "The mean of the zero-shot perplexities of each month's unchanged and changed facts (TWiki-Probes), for "
         "models trained up to that month; lower is better. Bars: 95 % intervals over subjects and relations. "
-        "Overlapping bars do not mean that two models are equal: see their ranks. TemporalWiki, figure 3.",
+        f"{_IN_USE}TemporalWiki, figure 3.",
         _average_perplexity,
     ),
     "misalignment": Plot(
         "Temporal misalignment: changed facts",
-        _ON_MONTHS.format(what="zero-shot perplexity of the month's changed facts (TWiki-Probes)"),
+        _ON_MONTHS.format(what="zero-shot perplexity of the month's changed facts (TWiki-Probes)", why=_IN_USE),
         _misalignment(ScoreName("twiki_probes", "perplexity", "changed"), "perplexity of changed facts"),
     ),
     "misalignment_text": Plot(
         "Temporal misalignment: new and changed text",
-        _ON_MONTHS.format(what="perplexity of the month's diffset"),
+        _ON_MONTHS.format(what="perplexity of the month's diffset", why=_IN_TEXT),
         _misalignment(ScoreName("twiki_intrinsic", "perplexity", kind="diffset"), "perplexity of diffset text"),
     ),
     "fuar": Plot(
@@ -611,14 +571,15 @@ FIGURES: dict[str, Plot] = {
         "How many points a method's newest model lost on facts that stay true, for each point that it gained on "
         "updated and new facts. Lower is better; at 1 (dashed) a model forgets as much as it gains. Black lines: "
         "95 % intervals; a line that reaches the right edge has no upper end. Hatched: the model gained nothing. "
-        "CKL, section 3.3.",
+        "It is not what ranks methods, whose order may differ: it is a ratio, in which a small gain weighs much. CKL, "
+        "section 3.3.",
         _fuar,
     ),
     "learning_rate": Plot(
         "Learning against forgetting",
         "Perplexity of changed and of unchanged facts (or text), divided by the initial model's, for each method's "
         "newest model on its own month. Lower: it learned more. Further left: it forgot less. Lines join models of "
-        "one method that differ in the learning rate, which is written next to each.",
+        f"one method that differ in the learning rate, which is written next to each. {_IN_USE}".strip(),
         _learning_rate,
     ),
 }

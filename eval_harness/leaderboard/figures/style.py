@@ -13,9 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
+from matplotlib.markers import MarkerStyle
 from matplotlib.patheffects import withStroke
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -126,6 +128,16 @@ class Look(NamedTuple):
             "markeredgewidth": 1.0 if self.hollow else 0.4,
             **({"elinewidth": 0.8, "capsize": 1.5} if bars else {}),
         }
+
+
+def sign(look: Look) -> dict[str, str]:
+    """Return the marker of a look for an SVG: its outline in a box from -1 to 1, its fill and its stroke."""
+    drawn = MarkerStyle(look.marker)
+    (outline,) = drawn.get_path().transformed(drawn.get_transform()).to_polygons()
+    largest = abs(outline).max()
+    path = "L".join(f"{x:g} {y:g}" for x, y in np.round(outline[:-1] / (largest, -largest), 2) + 0.0)
+    colour = "currentColor" if look.colour == BLACK else look.colour
+    return {"path": f"M{path}Z", "fill": "none" if look.hollow else colour, "stroke": colour}
 
 
 def looks(lines: Sequence[ModelLine]) -> dict[str, Look]:

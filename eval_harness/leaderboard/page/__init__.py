@@ -10,38 +10,35 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import jinja2
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
-from temporalwiki.eval_harness.leaderboard.headline import (
-    MEASURES,
-    Column,
-    Entry,
-    Month,
-    months,
-    ratio,
-    training_runs,
-)
+from temporalwiki.eval_harness.leaderboard.figures.style import Look, looks, sign
+from temporalwiki.eval_harness.leaderboard.headline import MEASURES, NEW, UNDECIDED, Month, months, percent
 from temporalwiki.eval_harness.leaderboard.names import listed
-from temporalwiki.eval_harness.leaderboard.page.scores import compact, href, score_text, scores_data
-from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.page.items import ShownFact, items_data
+from temporalwiki.eval_harness.leaderboard.page.scores import href, scores_data
+from temporalwiki.eval_harness.leaderboard.rows import Row, shown_rank
+from temporalwiki.eval_harness.leaderboard.selection import ModelBoard
 from temporalwiki.eval_harness.leaderboard.tables import ScoreTable
 from temporalwiki.methods import CONTROLS, METHODS
 
 TITLE = "TemporalWiki leaderboard"
 _HERE = Path(__file__).parent
 _CUTOFFS = "cutoffs"
-_HERO = ("learned_and_forgotten", "learning_rate")  # the picture at the top: the first that there is
+HERO = "learned_and_forgotten"  # the picture at the top
+_PROJECT = "https://github.com/ORG/temporalwiki"  # as in CONTRIBUTING.md
 _LINKS = {
+    "temporalwiki": _PROJECT,
+    "Docs": f"{_PROJECT}/tree/main/docs#readme",
     "Paper: TemporalWiki": "https://arxiv.org/abs/2204.14211",
     "Paper: CKL": "https://arxiv.org/abs/2110.03215",
-    "The papers’ code": "https://github.com/joeljang/temporalwiki",
     "Add a model": "#add",
     "Cite": "#cite",
 }
@@ -59,14 +56,6 @@ class Captioned(Protocol):
         """A few sentences on what it shows."""
 
 
-class _MethodCell(NamedTuple):
-    """A cell of the table of methods: its text, and what stands below it."""
-
-    main: str
-    small: str = ""
-    bold: bool = False
-
-
 def write_page(
     rows: Sequence[Row],
     figures: Mapping[str, Captioned],
@@ -74,6 +63,7 @@ def write_page(
     out: Path,
     *,
     title: str = TITLE,
+    items: Mapping[str, Mapping[str, ShownFact]] | None = None,
     results: str | None = None,
     warnings: Sequence[str] = (),
     datasets: Sequence[str] = (),
@@ -82,9 +72,9 @@ def write_page(
 
     The page shows figures/NAME.svg and links to figures/NAME.png, tables/NAME.md, tables/NAME.csv and results.parquet
     in ``out``; it does not write these files. ``results`` is the folder of the result files relative to ``out``, such
-    as "../results", or None for a page without links to them. ``warnings`` about the data become a banner,
-    ``datasets`` are ids of datasets on the Hub to link to. The table ``cutoffs`` and its figure get a section of their
-    own. Raises InputError if there are neither rows nor cutoffs.
+    as "../results", or None for a page without links to them. ``items`` are from ``items_of``. ``warnings`` about the
+    data become a note, ``datasets`` are ids of datasets on the Hub to link to. The table ``cutoffs`` and its figure
+    get a section of their own. Raises InputError if there are neither rows nor cutoffs.
     """
     cutoffs = tables.get(_CUTOFFS)
     if not rows and cutoffs is None:
@@ -100,8 +90,9 @@ def write_page(
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     ]
-    by_month, hero = months(rows), hero_of(figures)
-    more = {name: of for name, of in figures.items() if name != _CUTOFFS and (name != hero or not by_month)}
+    by_month, look = months(rows), looks(ModelBoard(rows).lines)
+    asked = items_data(by_month, items or {})
+    data = scores_data(rows, results) | {"items": asked, "ranked": bool(by_month)}
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=True,
@@ -113,24 +104,24 @@ def write_page(
     page = environment.get_template("template.html").render(
         policy="; ".join(policy),
         title=title,
-        finding=by_month[0].finding if by_month else "",
-        hero=hero,
+        undecided=UNDECIDED if rows and not by_month else "",
+        hero=HERO if HERO in figures else None,
         warnings=[re.sub("`([^`]+)`", r"<code>\1</code>", escape(warning)) for warning in warnings],
         style=style,
         script=script,
-        data=_in_script(scores_data(rows, results)),
+        data=_in_script(data),
         tested=_tested(by_month),
         links={f"Dataset: {name}": f"https://huggingface.co/datasets/{name}" for name in datasets} | _LINKS,
         months=[
-            {"month": month, "lines": [(entry, _about(entry), _cells(entry, month)) for entry in month.entries]}
-            for month in by_month
+            {"month": month, "nth": nth, "lines": list(_lines(month, look, asked[nth]["lines"]))}
+            for nth, month in enumerate(by_month)
         ],
-        runs=_runs(by_month[0]) if by_month else "",
-        explained=bool(by_month) and MEASURES[0] in by_month[0].columns,
+        measures=MEASURES,
+        items=any(line for of in asked for line in of["lines"]),
         cutoffs=cutoffs if isinstance(cutoffs, ScoreTable) else None,
         scored=bool(rows),
         figures=figures,
-        more=more,
+        more={name: of for name, of in figures.items() if name not in (HERO, _CUTOFFS)},
         tables=tables,
     )
     path = out / "index.html"
@@ -139,72 +130,38 @@ def write_page(
     return path
 
 
-def hero_of(figures: Mapping[str, Captioned]) -> str | None:
-    """Return the name of the figure at the top of the page."""
-    return next((name for name in _HERO if name in figures), None)
-
-
-def without_results(page: str) -> str:
-    """Return the text of a page from ``write_page`` without its links to result files.
-
-    A published page must not show the paths of the machine that wrote it.
-    """
-    return re.sub(r'\{"results":"[^"]*",', '{"results":null,', page, count=1)  # quotation marks in data are escaped
-
-
 def _tested(by_month: Sequence[Month]) -> str:
     """Return a sentence on what the page compares."""
-    if not by_month:
-        return ""
-    methods = len(
-        {
-            entry.line.label
-            for month in by_month
-            for entry in month.entries
-            if not entry.start and not entry.line.control
-        }
-    )
-    bases = sorted({entry.row.base for month in by_month for entry in month.entries} - {""})
+    entries = [entry for month in by_month for entry in month.entries]
+    methods = len({entry.line.label for entry in entries if not entry.start and not entry.line.control})
+    bases = sorted({entry.row.base for entry in entries} - {""})
     what = f"{methods} {'method' if methods == 1 else 'methods'}"
-    span = f"{len(by_month)} months, the newest is {by_month[0].name}" if len(by_month) > 1 else by_month[0].name
-    return f"Here: {what}{f' on {listed(bases[:3])}' if bases else ''}, {span}."
+    return f"{what}{f' on {listed(bases[:3])}' if bases else ''}" if by_month else ""
 
 
-def _runs(month: Month) -> str:
-    """Return the page's sentences on training runs."""
-    rows = [value.row for entry in month.entries if not entry.start for value in entry.values.values()]
-    spread = " ±: the standard deviation between runs." if any(row.runs > 1 for row in rows) else ""
-    return training_runs(rows) + spread
+def _lines(month: Month, look: Mapping[str, Look], items: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    """Yield what the table shows of each method; scores without a rank are grey."""
+    for entry, own in zip(month.entries, items, strict=True):
+        known = (METHODS | CONTROLS).get(entry.line.method or "")
+        about = [known.about if known else "", "reads before it answers" if entry.row.retrieved else ""]
+        yield {
+            "name": entry.name,
+            "about": "; ".join(filter(None, about)),
+            "control": entry.line.control,
+            "sign": sign(look[entry.line.label]),
+            "cells": [_cell(entry.values.get(measure)) for measure in MEASURES],
+            "rank": shown_rank(entry.values.get(NEW)),
+            "runs": entry.row.runs,
+            "items": own is not None,
+        }
 
 
-def _about(entry: Entry) -> str:
-    known = (METHODS | CONTROLS).get(entry.line.method or "")
-    about = known.about if known else ""
-    return f"{about}; reads before it answers" if entry.row.retrieved else about
-
-
-def _cells(entry: Entry, month: Month) -> list[tuple[str, _MethodCell]]:
-    """Return the cells of a method's line with the heads of their columns."""
-    row, parameters = entry.row, ""
-    if row.trainable is not None:
-        of = f" of {compact(row.parameters)}" if row.parameters not in (None, row.trainable) else ""
-        parameters = f"{compact(row.trainable)}{of} parameters"
-    tokens = f"{compact(row.tokens)} tokens" if row.tokens is not None else "–"
-    cost = _MethodCell("nothing") if entry.start or row.trainable == 0 else _MethodCell(tokens, parameters)
-    return [*((column.title, _cell(entry, column)) for column in month.columns), ("Cost", cost)]
-
-
-def _cell(entry: Entry, column: Column) -> _MethodCell:
-    if column not in entry.values:
-        return _MethodCell("–")
-    value, row = entry.values[column].value, entry.values[column].row
-    if column.relative:
-        size = f"perplexity {score_text(row.value, 1)}"
-        return _MethodCell(size) if entry.start else _MethodCell(ratio(value), size, bold=True)
-    runs = f"; {row.runs} runs ± {row.spread or 0:.1f}" if row.runs > 1 else ""
-    unknown = row.low is None or row.high is None
-    interval = "no interval" if unknown else f"{row.low:.0f} to {row.high:.0f}"
-    return _MethodCell(f"{value:.0f}", f"{interval}{runs}", bold=not entry.line.control)
+def _cell(row: Row | None) -> dict[str, Any]:
+    if row is None:
+        return {"main": "–", "small": "", "ranked": False}
+    known = row.low is not None and row.high is not None
+    small = f"{row.low:.0f} to {row.high:.0f}" if known else "no interval"
+    return {"main": percent(row.value), "small": small, "ranked": row.rank_best is not None}
 
 
 def _in_script(data: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from temporalwiki.eval_harness.leaderboard.names import method_name, month_name
-from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.rows import Row, shown_rank
 from temporalwiki.eval_harness.misalignment import places
 from temporalwiki.eval_harness.results import COMMIT, place_of_measure, place_of_test
 
@@ -114,10 +114,7 @@ def _board(board: _Board, boards: Sequence[_Board], cells: Sequence[tuple[int, i
         "interval": [interval_text(row, decimals) for row in rows],
         "competes": [row.competes and not row.trained_on_test for row in rows],
         "best": [row.rank_best for row in rows],
-        "rank": [
-            "–".join(str(rank) for rank in dict.fromkeys((row.rank_best, row.rank_worst)) if rank is not None)
-            for row in rows
-        ],
+        "rank": [shown_rank(row) for row in rows],
         "file": [quote(row.result.encode("utf-8", "replace")) for row in rows],
     }
 

@@ -11,12 +11,12 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.leaderboard import write_leaderboard
 from temporalwiki.eval_harness.leaderboard.cutoffs import KnownUpTo, read_cutoffs
 from temporalwiki.eval_harness.leaderboard.figures import TIMELINE
 from temporalwiki.eval_harness.leaderboard.figures.style import NARROW, WIDTH
 from temporalwiki.eval_harness.leaderboard.rows import read_parquet
 from temporalwiki.eval_harness.leaderboard.tables import cutoffs_table
+from temporalwiki.eval_harness.leaderboard.write import write_leaderboard
 from temporalwiki.eval_harness.results import read_results
 from temporalwiki.model_cards.space import space_card
 

@@ -8,7 +8,6 @@ import json
 import math
 import random
 import re
-from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,10 +18,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.leaderboard.page import without_results, write_page
+from temporalwiki.eval_harness.leaderboard.page import write_page
+from temporalwiki.eval_harness.leaderboard.page.items import ShownFact
 from temporalwiki.eval_harness.leaderboard.page.scores import score_text, scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.methods import CONTROLS
+from temporalwiki.push_scripts.leaderboard import without_results
 
 from a_row import make_row
 
@@ -127,8 +128,8 @@ def test_a_link_is_relative_or_to_the_hub(tmp_path: Path) -> None:
     rows = [row for name in HOSTILE for row in everything_named(name)]
     page = Elements(write_page(rows, {name: Shown(name, name) for name in HOSTILE}, {}, tmp_path, results=".."))
     links = [link["href"] or "" for link in page.all("a")] + [link["srcset"] or "" for link in page.all("source")]
-    ours = {link for link in links if re.fullmatch(r"https://(arxiv\.org/abs|github\.com/joeljang)/[a-z0-9./]+", link)}
-    assert len(ours) == 3
+    ours = {link for link in links if re.fullmatch(r"https://(arxiv\.org/abs|github\.com/ORG)/[a-z0-9./#]+", link)}
+    assert len(ours) == 4
     assert all(re.fullmatch(r"#[a-z-]+|\.[!-~]*", link) for link in links if link not in ours), links
 
 
@@ -169,13 +170,13 @@ def test_the_policy_allows_this_script_and_style_and_no_other(tmp_path: Path) ->
     assert set(loaded) == {None, "data:,"}
 
 
-def test_the_first_picture_is_the_preview(tmp_path: Path) -> None:
+def test_the_picture_of_known_facts_is_the_preview(tmp_path: Path) -> None:
     figures = {name: Shown(f"Title of {name}", "x") for name in ("fuar", "learned_and_forgotten")}
-    for row, place in ((make_row(task="lama"), 1), (known("diff", 61, 70)[0], 0)):
-        page = Elements(write_page([row], figures, {}, tmp_path))
-        about = {meta["property"]: meta["content"] for meta in page.all("meta") if "property" in meta}
-        assert about["og:image"] == "./figures/learned_and_forgotten.png"
-        assert [image["src"] for image in page.all("img")].index("./figures/learned_and_forgotten.svg") == place
+    page = Elements(write_page(known("diff", 61, 70), figures, {}, tmp_path))
+    about = {meta["property"]: meta["content"] for meta in page.all("meta") if "property" in meta}
+    assert about["og:image"] == "./figures/learned_and_forgotten.png"
+    assert about["og:title"] == "Diff knows 61 % of new facts and 70 % of old ones"
+    assert next(image["src"] for image in page.all("img")) == "./figures/learned_and_forgotten.svg"
     assert "og:image" not in write_page([make_row()], {}, {}, tmp_path).read_text("utf-8")
 
 
@@ -188,31 +189,22 @@ def known(label: str, new: float, old: float, **of: Any) -> list[Row]:
     ]
 
 
-def text_of(page: str, tag: str) -> list[str]:
-    """The texts of all elements of a kind, without markup."""
-    return [
-        " ".join(re.sub(r"<[^>]*>", " ", inside).split()) for inside in re.findall(rf"<{tag}\b.*?</{tag}>", page, re.S)
-    ]
-
-
 def some_rows() -> list[Row]:
     """Two methods and the start model in two months."""
     rows = known("diff", 41, 80, month="20211001-20211101", tested="20211001-20211101")
-    month, text = {"month": "20211101-20211201", "tested": "20211101-20211201"}, "proper_noun_perplexity"
-    rows += known(
-        "diff", 31, 88, runs=3, spread=1.5, **month, parameters=124_000_000, trainable=404_000, tokens=5_200_000
-    )
-    rows += known("mix_review", 61, 72, **month) + known("shuffled", 18, 60, competes=False, **month)
-    for label, at, value in (("initial", None, 20.0), ("diff", month["month"], 15.0)):
-        kind = {"task": "twiki_intrinsic", "kind": "diffset", "test": "train", "measure": text}
-        rows.append(make_row(**month | kind | {"month": at}, label=label, method=label, value=value))
-    return rows
+    month = {"month": "20211101-20211201", "tested": "20211101-20211201"}
+    first, second = {"rank_best": 1, "rank_worst": 1}, {"rank_best": 2, "rank_worst": 2}
+    rows += known("diff", 31, 88, runs=3, spread=1.5, result="d.json", **month, **second)
+    rows += known("mix_review", 61, 72, **month, **first) + known("shuffled", 18, 60, competes=False, **month)
+    return rows + known("initial", 4, 73, competes=False, **month | {"month": None}, result="i.json")
 
 
 def test_the_page_is_the_one_that_was_looked_at(tmp_path: Path) -> None:
     """All but its head, script and scores: banner, links, methods by month, figures, tables."""
     figures = {name: Shown(f"Title of {name}", "Gained & lost") for name in ("learned_and_forgotten", "fuar")}
-    more = {"warnings": ["<b> & `<c>`, `small"], "datasets": ["acme/wiki"], "results": "../results"}
+    warnings = ["<b> & `<c>`, `small", "the second one"]
+    items = {"d.json": {"a": ShownFact("a", "changed", "Ann head of", "</b>", "Bo", 0.0, None)}}
+    more: dict[str, Any] = {"warnings": warnings, "datasets": ["acme/wiki"], "results": "../results", "items": items}
     page = write_page(some_rows(), figures, {"ckl": Shown("CKL", "x")}, tmp_path, **more).read_text("utf-8")
     assert text_between(page, "<body>", '<script type="application/json"') == PAGE.read_text("utf-8")
     bare = write_page([make_row()], {}, {}, tmp_path).read_text("utf-8")
@@ -223,41 +215,13 @@ def text_between(text: str, begin: str, end: str) -> str:
     return text[text.index(begin) : text.index(end, text.index(begin))]
 
 
-@pytest.mark.parametrize(
-    ("runs", "says"),
-    [
-        (
-            (1, 1),
-            "One training run for each method: how much runs differ is not known, so no two methods can be told",
-        ),
-        ((3, 3), "Means of 3 training runs; the intervals include the differences between runs."),
-        ((2, 3), "Means of 2 to 3 training runs; the intervals include the differences between runs."),
-        ((1, 3), "Means of up to 3 training runs; methods with one are compared by the spread of the others' runs."),
-    ],
-)
-def test_it_says_how_many_training_runs_there_are(tmp_path: Path, runs: tuple[int, int], says: str) -> None:
-    rows = [
-        row
-        for label, count in zip(("diff", "lora"), runs, strict=True)
-        for row in known(label, 61, 70, runs=count, spread=1.5 if count > 1 else None)
-    ]
-    page = unescape(write_page(rows, {}, {}, tmp_path).read_text("utf-8"))
-    assert says in page
-    assert ("3 runs ± 1.5" in page) == (3 in runs) == (f"{says} ±: the standard deviation between runs." in page)
-
-
-def test_without_learned_and_forgotten_it_opens_with_what_there_is(tmp_path: Path) -> None:
-    rows = [make_row(label="initial", method="initial", month=None, value=200.0), make_row()]
-    page = write_page(rows, {}, {}, tmp_path).read_text("utf-8")
-    assert text_of(page, "h2")[0] == "Which facts each method knows"
-    lines = text_of(text_between(page, '<table class="methods">', "</table>"), "tr")
-    assert [line[:45] for line in lines] == [
-        "Method Changed facts perplexity ÷ start model’s; "[:45],
-        "Diff trains on the changes only 0.50 perplexity"[:45],
-        "Start model before any training perplexity 200.0"[:45],
-    ]
-    page = write_page([make_row(task="lama", tested=None, month=None)], {}, {}, tmp_path).read_text("utf-8")
-    assert text_of(page, "h2")[0] == "All scores"
+def test_without_known_facts_it_says_what_to_add_and_ranks_nothing(tmp_path: Path) -> None:
+    ranked = {"rank_best": 1, "rank_worst": 1}
+    rows = [make_row(label="initial", method="initial", month=None, value=200.0), make_row(**ranked)]
+    page = write_page(rows, {}, {}, tmp_path)
+    assert "add learned_and_forgotten to the tasks" in page.read_text("utf-8")
+    assert "methods" not in {table.get("class") for table in Elements(page).all("table")}
+    assert json.loads(Elements(page).inside["script"][1])["ranked"] is False  # the script leaves the column out
 
 
 @pytest.mark.parametrize("results", ["../results", ".", "..", "tables", "/home/alice", "/", *filter(None, HOSTILE)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import os
@@ -20,6 +21,7 @@ from matplotlib.image import imread
 
 from temporalwiki.eval_harness.leaderboard.figures import write_figures
 from temporalwiki.eval_harness.leaderboard.page import write_page
+from temporalwiki.eval_harness.leaderboard.page.items import ShownFact
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.tables import ScoreTable
 
@@ -50,7 +52,13 @@ class Shown(NamedTuple):
 FIGURES = {
     name: Shown(f"Figure {name}", f"What {name} shows: <b>all</b>.") for name in ("learned_and_forgotten", "fuar")
 }
-TABLES = {"ckl": Shown("CKL, table 2", "Exact match.")}
+TABLES = {name: Shown(f"Table {name}", "Exact match.") for name in ("ckl", "learned_and_forgotten")}
+ITEMS = {
+    "diff.json": {
+        "1": ShownFact("1", "changed", "Chile head of state", SCRIPT, "=Piñera", 0.0, 0.0),
+        "2": ShownFact("2", "unchanged", "Chile capital", "Santiago", "Santiago", 1.0, None),
+    }
+}
 
 
 class Checkpoint(NamedTuple):
@@ -104,7 +112,7 @@ def some_rows() -> list[Row]:
             rows.append(make_row(test="average", **row, **f1))
     for label, learned, forgotten in (("diff", 61.0, 70.0), ("lora", 30.0, 88.0), (SCRIPT, 21.0, 30.0)):
         for measure, value in (("new_known", learned), ("old_known", forgotten)):
-            of = {
+            of: dict[str, Any] = {
                 "task": "learned_and_forgotten",
                 "test": "all",
                 "measure": measure,
@@ -112,8 +120,9 @@ def some_rows() -> list[Row]:
                 "month": "1112",
                 "tested": "1112",
             }
-            of |= {"higher_is_better": True, "low": value - 5, "high": value + 5}
-            rows.append(make_row(label=label, method=label, value=value, model=f"models/{label[:4]}", **of))
+            of |= {"higher_is_better": True, "low": value - 5, "high": value + 5, "model": f"models/{label[:4]}"}
+            rows.append(make_row(label=label, method=label, value=value, result=f"{label[:4]}.json", **of))
+            rows.append(make_row(label=label, method=label, value=value, **of | {"month": "0910", "tested": "0910"}))
     for label, value in (("diff", math.inf), ("lora", 0.5)):
         fuar = {"task": "fuar", "kind": "fuar", "test": "probes", "measure": "fuar", "tested": "1112"}
         rows.append(make_row(label=label, method=label, base=BASES.get(label, "gpt2"), value=value, low=None, **fuar))
@@ -138,7 +147,8 @@ def folder_of(rows: list[Row], root: Path) -> Path:
         file = root / "results" / row.result
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("{}")
-    write_page(rows, FIGURES, TABLES, out, results="../results", warnings=[f"invented: {SCRIPT}"])
+    warnings = [f"invented: {SCRIPT}", "and " * 99]
+    write_page(rows, FIGURES, TABLES, out, items=ITEMS, results="../results", warnings=warnings)
     return out
 
 
@@ -239,14 +249,67 @@ PERPLEXITY = "#task=twiki_probes"
 def test_it_opens_with_learned_and_forgotten(open_tab: Callable[..., Tab]) -> None:
     tab = open_tab("")
     assert tab.page.evaluate("document.compatMode") == "CSS1Compat"
-    assert tab.page.locator("h2").first.inner_text() == "Diff knows 61 % of new facts, and 70 % of old ones"
-    methods = tab.page.locator(".methods tbody th bdi").all_inner_texts()
-    assert methods == ["Diff", "LoRA", SCRIPT]
+    title = tab.page.get_by_role("heading", level=1).inner_text().replace("\u2060", "").replace("\u00a0", " ")
+    assert title == "No clear winner: 3 of 3 methods know 21–61 % of new facts"
+    assert tab.page.locator(".methods:visible tbody th bdi").all_inner_texts() == ["Diff", "LoRA", SCRIPT]
     assert tab.models() == [B, LORA, HACKED]
     assert tab.values() == ["61.0", "30.0", "21.0"]
     assert tab.sorted_by() == [("Score", "descending")]
     assert "Higher is better. 3 scores." in tab.page.inner_text("#summary")
     assert not tab.page.locator("noscript").is_visible()
+
+
+def test_the_first_screen_has_the_title_the_table_and_the_top_of_the_figure(browser: Browser, tmp_path: Path) -> None:
+    of = {"task": "learned_and_forgotten", "test": "all", "higher_is_better": True, "tested": "0910"}
+    rows = [
+        make_row(label=method, method=method, measure=measure, value=50.0, **of)
+        for method in ("diff", "recadam", "mix_review", "lora", "k_adapter", "replay", "ewc", "lwf", "dora", "full")
+        for measure in ("new_known", "old_known")
+    ]
+    context = new_context(browser, viewport={"width": 1280, "height": 800})
+    page = Tab(context).goto((folder_of(rows, tmp_path) / "index.html").as_uri()).page
+    boxes = [page.locator(what).first.bounding_box() for what in (".notice", "h1", ".methods", "figure img")]
+    tops = [box["y"] for box in boxes if box]
+    assert tops == sorted(tops) and tops[-1] < 700
+    assert boxes[0] is not None and boxes[0]["height"] < 40  # one line, which unfolds
+    page.locator(".notice summary").click()
+    assert page.locator(".notice li").all_inner_texts()[1].startswith("and and")
+    context.close()
+
+
+def test_a_click_on_a_method_shows_what_it_answered(open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab("")
+    button = tab.page.locator(".methods:visible").get_by_role("button")
+    assert button.all_inner_texts() == ["Diff"]  # the others have no items
+    button.click()
+    assert button.get_attribute("aria-expanded") == "true"
+    lines = [
+        line.split("\t") for line in tab.page.get_by_role("region", name="Facts", exact=True).inner_text().splitlines()
+    ]
+    assert [[cell.strip() for cell in line] for line in lines if len(line) > 1] == [
+        ["Fact", "Question", "Right answer", "Model’s answer", "Known before → after"],
+        ["new", "Chile head of state", SCRIPT, "=Piñera", "no → no"],
+        ["old", "Chile capital", "Santiago", "Santiago", "– → yes"],
+    ]
+    button.click()
+    assert tab.page.get_by_role("region", name="Facts", exact=True).count() == 0
+
+
+def test_the_list_of_months_shows_the_table_of_each(open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab("", java_script_enabled=False)
+    shown = tab.page.locator(".methods:visible caption")
+    for month in (SEP, NOV):
+        tab.page.get_by_role("link", name=month).click()
+        assert shown.all_inner_texts() == [month]
+
+
+def test_the_scores_on_the_screen_are_a_csv_file(open_tab: Callable[..., Tab]) -> None:
+    tab = open_tab(f"{PERPLEXITY}&q=acme")
+    with tab.page.expect_download() as download:
+        tab.page.locator("#scores ~ .links").click()
+    lines = list(csv.reader(download.value.path().read_text("utf-8").splitlines()))
+    assert lines[0][:3] == ["Model", "Score", "Rank"]
+    assert [line[:3] for line in lines[1:]] == [["LoRA", "250", "1"], ["Start model", "1,235", "5"]]
 
 
 def test_scores_of_the_newest_month_are_shown_best_first(open_tab: Callable[..., Tab]) -> None:
@@ -384,7 +447,7 @@ def test_a_place_in_the_page_changes_no_view(open_tab: Callable[..., Tab]) -> No
     tab.page.keyboard.press("Tab")
     assert tab.page.evaluate("document.activeElement.textContent") == "Skip to the results"
     tab.page.keyboard.press("Enter")
-    tab.page.wait_for_url("**#methods")  # a key is pressed when it is sent; the browser follows the link after that
+    tab.page.wait_for_url("**#ranking")  # a key is pressed when it is sent; the browser follows the link after that
     assert tab.models() == BEST_FIRST
 
 
@@ -445,6 +508,7 @@ def test_page_and_figures_follow_the_theme(browser: Browser, tmp_path: Path, sch
     figures = write_figures(rows, tmp_path / "figures")
     context = new_context(browser, color_scheme=scheme)
     tab = Tab(context).goto(write_page(rows, figures, {}, tmp_path).as_uri())
+    tab.page.locator("#figures + details summary").click()
     tab.page.locator("figure img").first.evaluate("image => image.decode()")
     pixels = imread(io.BytesIO(tab.page.locator("figure img").first.screenshot()))[..., :3]
     sheet = pixels[4, 4]  # in the padding
@@ -459,6 +523,7 @@ def test_page_and_figures_follow_the_theme(browser: Browser, tmp_path: Path, sch
 @pytest.mark.parametrize(("width", "name"), [(1280, "fuar.svg"), (390, "fuar_narrow.svg")])
 def test_a_phone_gets_narrow_figures(open_tab: Callable[..., Tab], width: int, name: str) -> None:
     tab = open_tab(viewport={"width": width, "height": 800})
+    tab.page.get_by_text("Figure fuar", exact=True).click()
     image = tab.page.get_by_role("img", name="Figure fuar")
     image.evaluate("image => image.decode()")
     assert image.evaluate("image => image.currentSrc").endswith(f"figures/{name}")
@@ -471,11 +536,12 @@ def test_a_phone_scrolls_the_board_and_not_the_page(open_tab: Callable[..., Tab]
     tab = open_tab(of, viewport={"width": 360, "height": 740}, has_touch=True)
     assert tab.page.evaluate("document.documentElement.scrollWidth") == 360
     methods = tab.page.locator(".board:has(.methods)").first
-    assert methods.evaluate("board => board.scrollWidth === board.clientWidth")  # a card for each method
-    cell = tab.page.locator(".methods td").first
-    assert cell.evaluate("cell => getComputedStyle(cell, '::before').content") == '"New facts known"'
+    assert methods.evaluate("board => board.scrollWidth === board.clientWidth")
     if of != PERPLEXITY:
         return
+    for head in ("Score", "Rank"):
+        box = tab.page.locator("#board thead").get_by_role("button", name=head).bounding_box()
+        assert box is not None and box["x"] + box["width"] <= 360, head
     board = tab.page.locator("#board")
     assert board.evaluate("board => board.scrollWidth > board.clientWidth")
     left = "th => th.getBoundingClientRect().left"
@@ -541,7 +607,8 @@ CONTRAST = """() => {
 def test_all_text_has_contrast_in_both_themes(open_tab: Callable[..., Tab], scheme: str, of: str) -> None:
     tab = open_tab(of, color_scheme=scheme)
     tab.page.locator("summary").first.click()
-    tab.page.locator(".methods tbody tr").last.hover()
+    tab.page.locator(".methods:visible button").click()
+    tab.page.locator(".methods:visible tbody tr").last.hover()
     count, least, where = tab.page.evaluate(CONTRAST)
     assert count > 30
     assert least >= 4.5, where
@@ -571,7 +638,7 @@ def test_there_is_one_main_part_one_heading_and_a_language(open_tab: Callable[..
         assert tab.page.get_by_role(role).count() == count, role  # type: ignore[arg-type]
     assert tab.page.get_by_role("heading", level=1).count() == 1
     headings = tab.page.get_by_role("heading", level=2).all_inner_texts()
-    assert headings[1:] == ["All scores", "Figures", "Tables and data", "Add a model", "Cite"]
+    assert headings == ["All scores", *headings[1:2], "Tables and data", "Add a model", "Cite"]
     assert tab.page.locator("html").get_attribute("lang") == "en"
     assert tab.page.get_by_role("table", name=NOV).is_visible()
     assert tab.page.locator("#board").get_by_role("rowheader").count() == 5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.leaderboard import write_leaderboard
 from temporalwiki.eval_harness.leaderboard.page.scores import scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_items, read_parquet, read_score, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.selection import ModelBoard
-from temporalwiki.eval_harness.measures import composition
+from temporalwiki.eval_harness.leaderboard.write import write_leaderboard
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
-from temporalwiki.eval_harness.statistics import estimate
 from temporalwiki.eval_harness.tasks import find_task
 
 import tiny_models
 import tiny_probes
-from a_result import changed, clozes, facts, write, write_clozes, write_probes
+from a_result import changed, clozes, facts, write, write_clozes, write_known, write_probes
 from a_row import make_row
 
 DIFF = {"name": "runs/diff", "method": "diff", "trained_on": ["diffset-0809", "diffset-0910"]}
@@ -361,24 +358,6 @@ def test_two_runs_of_one_recipe_do_not_compete(tmp_path: Path) -> None:
     write_run(tmp_path, "lora", 1, 1.6)
     [row] = rows(read_results(tmp_path), tmp_path)
     assert (row.runs, row.rank_best) == (2, None)
-
-
-def write_known(folder: Path, label: str, seed: int, known: int, old: int = 40, **model: Any) -> Result:
-    """Write how many of 60 changed and 60 unchanged facts a run knows; by chance it would be 10."""
-    splits = {
-        split: [
-            {"id": f"{split}{i}", "cluster": f"Q{i}", "form": "name", "chance": 1 / 6, "known": float(i < count)}
-            for i in range(60)
-        ]
-        for split, count in (("changed", known), ("unchanged", old))
-    }
-    model = {"name": f"{label}-{seed}", "label": label, "seed": seed, "recipe": label, **model}
-    result = write(folder, "learned_and_forgotten", "probes-0910", splits, {"all": []}, (), **model)
-    columns = read_items(result)
-    assert columns is not None
-    made = {name: composition(columns, "all", name) for name in ("new_known", "old_known", "chance")}
-    found = {f"all/{name}": asdict(estimate(of.groups, of.scale)) for name, of in made.items() if of}
-    return changed(changed(result, "scores", **found), "task", version=2)
 
 
 @pytest.mark.parametrize(("runs", "competes"), [((30, 50, 50), True), ((12, 9, 10), False)])

@@ -294,22 +294,36 @@ class Lookup:
         return found
 
 
-@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.75, 1.0])
-def test_planted_truth(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
-    """The measure returns share + (1 - share) * chance within its interval."""
-    rows = [
-        {"subject": f"s{i}", "relation": "head of state", "relation_id": "P35", "object": f"object {i}"}
-        for i in range(1200)
-    ]
-    model = Lookup(share, rows)
+ROWS = [
+    {"subject": f"s{i}", "relation": "head of state", "relation_id": "P35", "object": f"object {i}"}
+    for i in range(1200)
+]
+
+
+def items_of(model: Lookup, rows: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     monkeypatch.setattr(panel_items, "score_facts", lambda model, pairs, *_: model.score(pairs))
     monkeypatch.setattr(panel_items, "reading", lambda _: lambda *_: "")
     items = known_items(model, {"changed": rows, "unchanged": []}, ("name",), 0, Counter())  # type: ignore[arg-type]
-    known = [item["known"] for item in items if item["form"] == "name"]
-    truth = len(model.knows) / len(rows)
+    return [item for item in items if item["form"] == "name"]
+
+
+def test_an_item_says_the_question_the_right_answer_and_the_object_that_won(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Lookup(1, ROWS[:10])
+    model.knows = model.knows - {("s0", "object 0")} | {("s0", "object 3")}
+    found = {item["prompt"]: (item["object"], item["answer"]) for item in items_of(model, ROWS[:10], monkeypatch)}
+    assert found.pop("s0 head of state") == ("object 0", "object 3")
+    assert found == {f"s{i} head of state": (f"object {i}", f"object {i}") for i in range(1, 10)}
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.75, 1.0])
+def test_planted_truth(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
+    """The measure returns share + (1 - share) * chance within its interval."""
+    model = Lookup(share, ROWS)
+    known = [item["known"] for item in items_of(model, ROWS, monkeypatch)]
+    truth = len(model.knows) / len(ROWS)
     expected = truth + (1 - truth) * 0.1
-    assert len(known) == len(rows)
-    assert np.mean(known) == pytest.approx(expected, abs=1e-9 + 3 * np.sqrt(expected * (1 - expected) / len(rows)))
+    assert len(known) == len(ROWS)
+    assert np.mean(known) == pytest.approx(expected, abs=1e-9 + 3 * np.sqrt(expected * (1 - expected) / len(ROWS)))
 
 
 # From results

@@ -14,13 +14,16 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from temporalwiki.eval_harness.leaderboard.figures.style import (
+    BLACK,
     COLOURS,
     WIDTH,
+    Look,
     fitting,
     legend,
     looks,
     save,
     shortened,
+    sign,
     style,
     styled,
 )
@@ -49,6 +52,23 @@ def test_all_methods_are_told_apart_without_colour() -> None:
     for (one, a), (other, b) in combinations(found.items(), 2):
         assert a.marker != b.marker, (one, other)
         assert (a.colour, a.dash) != (b.colour, b.dash), (one, other)
+
+
+def test_a_method_has_the_colour_and_the_marker_of_the_figures_on_the_page() -> None:
+    """matplotlib's square, triangle and circle reach from -0.5 to 0.5; the page's signs from -1 to 1."""
+    assert sign(Look("#123456", "s", "-", hollow=False)) == {
+        "path": "M-1 1L1 1L1 -1L-1 -1Z",  # downwards, as in an SVG
+        "fill": "#123456",
+        "stroke": "#123456",
+    }
+    assert sign(Look("#123456", "^", "-", hollow=True)) == {
+        "path": "M0 -1L-1 1L1 1Z",
+        "fill": "none",
+        "stroke": "#123456",
+    }
+    assert sign(Look(BLACK, "o", "-", hollow=False))["fill"] == "currentColor"  # black in the light, white in the dark
+    paths = {sign(look)["path"] for look in looks(lines(*((method, method) for method in METHODS))).values()}
+    assert len(paths) == len(METHODS)
 
 
 def test_the_methods_of_the_papers_have_colours_of_their_own() -> None:
