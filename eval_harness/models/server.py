@@ -8,12 +8,14 @@ import re
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import msgspec
 
 from temporalwiki.base.errors import InputError, UsageError, in_one_line
 from temporalwiki.base.json_files import fingerprint
@@ -45,6 +47,7 @@ _ON_HUB = re.compile(r"google/(?!gemini)[^/]+|openai/(?:gpt-oss|whisper|clip|pri
 _REPLY_TOKENS = 2048  # the most tokens of a reply, its reasoning included
 _AT_ONCE = 1000  # requests that wait for the rate limit
 _LARGEST = 1 << 25  # bytes of a reply
+_MOST_REASONINGS = 64  # in a reply
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _IN_URL = re.compile(r"(?<=//)[^/@\s]+@")
 
@@ -163,6 +166,8 @@ class ProviderModel(Model):
             why = self._without_secrets(error)
             hint = f"; for a model on the Hub, write {self.reference}@main" if self.reference.count("/") == 1 else ""
             raise InputError(f"{self.reference}: {why}{hint}") from None
+        if not re.fullmatch(r"[!-~]*", str(getattr(opened.api, "api_key", None) or "")):
+            raise InputError(f"{self.reference}: its key has a line break, a blank or another letter that no key has")
         client = getattr(opened.api, "http_client", None)  # only providers whose address a user can choose have it
         if isinstance(client, httpx2.AsyncClient):
             client.headers["Accept-Encoding"] = "identity"
@@ -181,6 +186,9 @@ class ProviderModel(Model):
         key = getattr(getattr(self.__dict__.get("_model"), "api", None), "api_key", None)
         secrets = {value for name, value in os.environ.items() if _SECRET.search(name)}
         secrets |= {str(key)} if key else set()
+        # in one line, and as Python shows texts and bytes
+        shown = [(in_one_line(one), ascii(one)[1:-1], str(os.fsencode(one))[2:-1]) for one in secrets]
+        secrets.update(*shown)
         for secret in sorted(secrets, key=len, reverse=True):
             if len(secret) > 3:
                 text = text.replace(secret, "***")
@@ -278,10 +286,22 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def _bound(reply: httpx2.Response) -> None:
-    """Bound the size of a reply. Raises InputError if it is compressed: a few bytes could become gigabytes."""
+    """Bound the size of a reply, and read it.
+
+    Raises InputError if it is compressed, because a few bytes could become gigabytes, if it leads to another address,
+    which would get the questions, or if it opens its reasoning again and again: inspect-ai would take minutes.
+    """
+    if reply.has_redirect_location:
+        to = _IN_URL.sub("", in_one_line(reply.headers["location"])[:200])
+        raise InputError(f"its server redirects to {to!a}, which is not followed; name that address if you trust it")
     if (coding := reply.headers.get("content-encoding", "identity")) != "identity":
         raise InputError(f"its server sends a compressed reply ({coding}), which was not asked for")
     reply.stream = _Bounded(reply.stream)
+    content = await reply.aread()
+    with suppress(msgspec.MsgspecError, RecursionError):  # the client says what is wrong
+        content = msgspec.json.encode(msgspec.json.decode(content))  # without escapes
+    if content.count(b"<think") > _MOST_REASONINGS:
+        raise InputError(f"its server sends a reply with more than {_MOST_REASONINGS} times <think>")
 
 
 def _text(question: str | Text) -> str:

@@ -240,3 +240,13 @@ def test_a_score_without_a_test_and_several_results(tmp_path: Path) -> None:
     one, other = table(read_results(tmp_path)).split("\n\n")
     assert one.splitlines()[1:] == ["         accuracy %  items", "  1.00 [0.50, 1.50]      3"]
     assert other.splitlines()[0] == "twiki_probes of runs/lora on probes-1112"
+
+
+@pytest.mark.parametrize("score", [(1e155, None, None), (-1e200, None, None), (5, -1e155, 6), (5, 4, 1e308)])
+def test_a_score_whose_square_is_no_number_is_refused(
+    score: tuple[float, float | None, float | None], tmp_path: Path
+) -> None:
+    path = path_of(tmp_path, WHAT)
+    write_result(path, WHAT, Outcome({"changed/perplexity": Estimate(*score, 2, 2)}, ITEMS, {}), {})
+    with pytest.raises(InputError, match=r"a score or an end of its interval beyond 1e\+150"):
+        read_result(path)

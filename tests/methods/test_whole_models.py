@@ -375,6 +375,9 @@ WRONG_ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
     "BOS without an embedding": ({"bos_token": "<begin>"}, "the tokenizer has .* they do not belong together"),
     "EOS without an embedding": ({"eos_token": "<end>"}, "the tokenizer has .* they do not belong together"),
     "a length that is text": ({"model_max_length": "x"}, "cannot load a tokenizer: "),
+    "a chat template that is a number": ({"chat_template": 5}, "chat_template 'default' is no text with a plain name"),
+    "a chat template of numbers": ({"chat_template": {"a": 1}}, "chat_template 'a' is no text with a plain name"),
+    "a chat template that is a path": ({"chat_template": {"../../x": "a"}}, "chat_template '../../x' is no text"),
     "a class without a vocabulary": ({"tokenizer_class": "RagTokenizer"}, "cannot load a tokenizer: "),
 }
 
@@ -387,6 +390,32 @@ def test_a_wrong_entry_of_a_tokenizer_is_one_line(case: str, tmp_path: Path) -> 
     with pytest.raises(InputError, match=said) as error:
         checkpoint.load(str(folder))
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.fault(
+    "hostile model folder",
+    "a configuration that asks for kernels that compile or are missing, or for other machines",
+    "the library's own choice is used",
+)
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"attn_implementation": "flex_attention"},
+        {"attn_implementation": "flash_attention_2"},
+        {"_attn_implementation": "flash_attention_2"},
+        {"distributed_config": {"tp_size": 2}},
+        {"distributed_config": "x"},
+    ],
+    ids=str,
+)
+def test_what_a_configuration_says_of_the_machine_is_not_followed(entries: dict[str, Any], tmp_path: Path) -> None:
+    folder = tiny_models.save("llama", tmp_path / "llama")
+    rewrite(folder / "config.json", **entries)
+    model = checkpoint.load_model(str(folder))
+    assert model.config._attn_implementation == "sdpa"
+    assert checkpoint.count_parameters(str(folder)) == model.num_parameters()
+    model.save_pretrained(tmp_path / "saved")
+    assert "distributed_config" not in json.loads((tmp_path / "saved" / "config.json").read_text("utf-8"))
 
 
 @pytest.mark.fault("hostile model folder", "weights that are not floating-point numbers", "refused")

@@ -304,6 +304,17 @@ def test_a_hostile_model_is_refused(
     assert not (here / "owned").exists()
 
 
+@pytest.mark.fault(
+    "hostile model folder", "a tokenizer whose pattern takes for ever on a text", "the library gives up: one line"
+)
+def test_a_pattern_of_a_tokenizer_ends(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    endless = {"type": "Split", "pattern": {"Regex": "(a+)+b"}, "behavior": "Isolated", "invert": False}
+    rewrite(here / "model" / "tokenizer.json", pre_tokenizer=endless)
+    (here / "data" / "train.jsonl").write_text(f'{{"text": "{"a" * 50}"}}\n' * 9)
+    assert main(TRAIN) == 1
+    assert "temporalwiki train: a library gave up: " in capsys.readouterr().err.splitlines()[-1]
+
+
 @pytest.mark.parametrize("harm", [weights_are_pickles, code_of_a_model], ids=lambda harm: harm.__name__)
 def test_a_hostile_small_t5_is_refused(harm: Callable[[Path], None], models: Path, here: Path) -> None:
     shutil.copytree(models / "t5", here / "t5")

@@ -365,12 +365,12 @@ def test_over_http(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @contextmanager
-def endpoint(headers: dict[str, str], parts: Callable[[], Iterator[bytes]]) -> Iterator[str]:
+def endpoint(headers: dict[str, str], parts: Callable[[], Iterator[bytes]], status: int = 200) -> Iterator[str]:
     """Give the address of a server that sends these headers and parts, whatever it is asked."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            self.send_response(200)
+            self.send_response(status)
             for header in {"Content-Type": "application/json", **headers}.items():
                 self.send_header(*header)
             self.end_headers()
@@ -391,6 +391,38 @@ def endpoint(headers: dict[str, str], parts: Callable[[], Iterator[bytes]]) -> I
         http.shutdown()
 
 
+@contextmanager
+def another_server(asked: list[str]) -> Iterator[str]:
+    """Give the address of a server that notes what it is asked."""
+
+    class Other(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked.append(self.path)
+
+        do_GET = do_POST
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{http.server_port}/v1"
+        http.shutdown()
+
+
+@pytest.mark.fault(
+    "server that misbehaves",
+    "evaluate: a model's server redirects to another address",
+    "refused in one line that names it; the other address gets nothing",
+)
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    monkeypatch.setenv("LOCAL_API_KEY", KEY)
+    with another_server(asked) as other, endpoint({"Location": other}, lambda: iter([b"{}"]), status) as url:
+        monkeypatch.setenv("LOCAL_BASE_URL", url)
+        with pytest.raises(InputError, match=rf"^{NAME}: its server redirects to '{other}', which is not followed"):
+            open_scores(NAME, tmp_path / "scores", "fp32").score([Text("", "Kesh is Osk")], "facts")
+    assert asked == []
+
+
 def drops() -> Iterator[bytes]:
     for _ in range(100):
         yield b" "
@@ -401,13 +433,15 @@ def drops() -> Iterator[bytes]:
 HARMFUL: dict[str, tuple[dict[str, str], Callable[[], Iterator[bytes]], str]] = {
     "without end": ({}, lambda: (b" " * 2**20 for _ in range(1000)), "a reply of more than 32 MiB"),
     "a few bytes that become a gigabyte": ({"Content-Encoding": "gzip"}, lambda: iter([gzip.compress(b" " * 2**20) * 1000]), r"a compressed reply \(gzip\)"),
+    "reasoning that begins again and again": ({}, lambda: iter([b'{"choices": [{"text": "', b"<think>" * 10**6, b'"}]}']), "more than 64 times <think>"),
+    "the same, with escapes": ({}, lambda: iter([b'{"choices": [{"text": "', b"\\u003c\\u0074hink>" * 10**5, b'"}]}']), "more than 64 times <think>"),
     "a byte at a time": ({}, drops, "does not complete a reply in time"),
 }  # fmt: skip
 
 
 @pytest.mark.fault(
     "server that misbehaves",
-    "evaluate: a model's server sends a reply without end, compressed as a bomb, or a byte at a time",
+    "evaluate: a model's server sends a reply without end, compressed as a bomb, full of <think>, or a byte at a time",
     "refused in one line; memory and time are bounded",
 )
 @pytest.mark.parametrize("case", HARMFUL)

@@ -339,6 +339,23 @@ def test_no_key_or_no_package_is_one_line(name: str, tmp_path: Path, monkeypatch
     assert "_API_KEY" in str(error.value) or "pip install" in str(error.value)
 
 
+@pytest.mark.parametrize("key", ["sk-secret-1\n", "sk-secret-1\r\nX-Header: 1", "sk-secret 1", "sk-secr\u00e9t1"])
+def test_a_key_that_no_header_can_hold_is_named_and_not_shown(
+    key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("inspect_ai", reason="the extra adapters has inspect-ai")
+    monkeypatch.setenv("LOCAL_API_KEY", key)
+    monkeypatch.setenv("LOCAL_BASE_URL", "http://127.0.0.1:9/v1")
+    model = InterfaceModel("openai-api/local/model", tmp_path)
+    with pytest.raises(
+        InputError, match=r"^openai-api/local/model: its key has a line break, a blank or another"
+    ) as error:
+        model.check()
+    assert "secr" not in str(error.value)
+    for shown in (key, repr(key), f"Illegal header value {f'Bearer {key}'.encode()!a}"):
+        assert "secr" not in model._without_secrets(ValueError(shown))
+
+
 def test_it_is_asked_from_a_notebook_which_has_an_event_loop(tmp_path: Path) -> None:
     async def cell() -> list[str]:
         return mock(tmp_path, by_subject).ask(["Who leads Tavora?"], "test")
