@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import regex
+
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.text_model import OpenModel, no_models
@@ -132,17 +134,17 @@ def _names(fact: Fact) -> list[str]:
     return [name for name in dict.fromkeys(unicodedata.normalize("NFC", name) for name in names) if name.strip()]
 
 
-def _pattern(names: Iterable[str]) -> re.Pattern[str]:
+def _pattern(names: Iterable[str]) -> regex.Pattern[str]:
     """Return a pattern of the names as whole words and numbers, the longest first; case counts in short ones only."""
     parts = []
     for name in sorted(names, key=lambda name: (-len(name), name)):
         part = re.escape(name) if len(name) <= _SHORT else f"(?i:{re.escape(name)})"
         before, after = r"(?<!\d[.,+-])" * name[0].isdecimal(), r"(?![.,+-]\d)" * name[-1].isdecimal()
         parts.append(before + part + after)
-    return re.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)")
+    return regex.compile(rf"(?<!\w)(?:{'|'.join(parts)})(?!\w)")  # in which marks, such as vowel signs, are in words
 
 
-def _without(text: str, pattern: re.Pattern[str], language: str) -> str:
+def _without(text: str, pattern: regex.Pattern[str], language: str) -> str:
     """Return the text without the sentences in which the pattern is found."""
     kept = [
         "".join(one for one in _sentences(line, language) if not pattern.search(one)).strip()

@@ -584,6 +584,15 @@ def deleted_subject_pages(
     }
 
 
+def is_mark(character: str) -> bool:
+    """Whether it is a combining mark, which belongs to the character before it."""
+    return unicodedata.category(character or " ").startswith("M")
+
+
+def is_word(character: str) -> bool:
+    return re.fullmatch(r"\w", character) is not None or is_mark(character)
+
+
 def holds(sentence: str, text: str) -> bool:
     """Whether a sentence holds a label.
 
@@ -598,9 +607,9 @@ def holds(sentence: str, text: str) -> bool:
         end = start + len(text)
         if sentence[start:end] != text:
             continue
-        glued_before = re.fullmatch(r"\w\w", sentence[max(0, start - 1) : start] + text[0])
-        glued_after = re.fullmatch(r"\w\w", text[-1] + sentence[end : end + 1])
-        if not glued_before and not glued_after:
+        before, after = sentence[max(0, start - 1) : start], sentence[end : end + 1]
+        glued = (is_word(before) and is_word(text[0])) or (is_word(text[-1]) and is_word(after)) or is_mark(after)
+        if not glued:
             return True
     return False
 

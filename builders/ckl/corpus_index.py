@@ -6,7 +6,6 @@ SQLite's full-text search (FTS5) ranks them by BM25. The index is one file.
 
 from __future__ import annotations
 
-import re
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -17,6 +16,7 @@ from typing import Any, Self
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+import regex
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import only_one, whole_file
@@ -40,7 +40,7 @@ _LONGEST_QUERY = 2_000  # characters
 _TOKENS = "unicode61 remove_diacritics 2"  # English words also lose their endings
 _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json.gz")
 
-_WORD = re.compile(r"\w+")
+_WORD = regex.compile(r"[\w\p{N}]+")  # with marks, such as vowel signs
 
 Text = tuple[str, str, str]  # id, title and text of a document
 _Fields = tuple[str | int | None, str | None, str | None]  # address or id, title and text as they stand in a file

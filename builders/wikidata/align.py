@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import heapq
+import html
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -32,7 +33,6 @@ from temporalwiki.builders.wikidata.support import (
     Names,
     Subject,
     fold,
-    nfc,
     occurrences,
     support,
 )
@@ -41,8 +41,9 @@ from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
 from temporalwiki.builders.wikipedia.sentence_diff import Articles, SentenceDiffTask
 from temporalwiki.builders.wikipedia.variants import convert, variant_of
+from temporalwiki.builders.wikipedia.words import plain
 
-VERSION = 8
+VERSION = 9
 MAX_OBJECT_WORDS = 5
 _MOST_SENTENCES = 40  # of a page that name an object and are compared; later ones are not
 
@@ -92,8 +93,8 @@ def plan(
 
 
 def says(sentence: str, label: str) -> bool:
-    """Return whether ``sentence`` contains ``label`` as whole words, after NFC and ignoring case."""
-    text, part = (nfc(s).casefold() for s in (sentence, label))
+    """Return whether ``sentence`` contains ``label`` as whole words, in the forms of ``plain`` and ignoring case."""
+    text, part = (plain(s).casefold() for s in (sentence, label))
     return any(True for _ in occurrences(text, part))
 
 
@@ -150,16 +151,16 @@ class _ArticleText:
 
     def __init__(self, title: str, revision_id: int, sentences: Sequence[str], article: _Article) -> None:
         self.title, self.revision_id, self.article = title, revision_id, article
-        self.sentences = [(sentence, fold(sentence)) for sentence in sentences]
+        self.sentences = [(sentence, text := plain(sentence), fold(text)) for sentence in sentences]
 
-    def find(self, names: Names) -> Iterator[tuple[str, list[tuple[int, int]]]]:
-        """Yield the sentences that name an object, with the places where they do."""
+    def find(self, names: Names) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
+        """Yield the sentences that name an object, with their ``plain`` text and the places in it that do."""
         label, others = names.label, names.linked
-        for sentence, folded in self.sentences:
-            if not (label in folded or (others and any(text in folded for text in others))):
+        for sentence, text, folded in self.sentences:
+            if not (label in folded or (others and any(name in folded for name in others))):
                 continue  # most sentences
-            if spans := list(names.find(sentence, folded)):
-                yield sentence, spans
+            if spans := list(names.find(text, folded)):
+                yield sentence, text, spans
 
 
 class _Article:
@@ -176,12 +177,12 @@ class _Article:
 
     @functools.cached_property
     def normalised(self) -> str:
-        """The wikitext in NFC."""
-        return nfc(self.wikitext)
+        """The wikitext in the form of ``plain``."""
+        return plain(html.unescape(self.wikitext))
 
     @functools.cached_property
     def folded(self) -> str:
-        """The wikitext in NFC, without case."""
+        """The wikitext in that form, without case."""
         return fold(self.normalised)
 
     @functools.cached_property
@@ -244,7 +245,7 @@ class _Page:
     """A page and its texts, which are read on first use."""
 
     def __init__(self, pages: _Pages, page_id: int) -> None:
-        self.page_id, self._pages = page_id, pages
+        self.page_id, self._pages, self.language = page_id, pages, pages.task.language
         self.cues = pages.cues
         self.texts = functools.cache(self._text)
 
@@ -271,10 +272,11 @@ class _Page:
 
     def mentioned_before(self, row: dict[str, Any]) -> bool:
         """Return whether the previous article mentions a fact's object anywhere, templates and links included."""
-        article = self.prev
-        if any(True for _ in occurrences(article.folded, fold(nfc(row["object"])))):
+        article, language = self.prev, self.language
+        if any(True for _ in occurrences(article.folded, fold(plain(row["object"])), language)):
             return True
-        if any(True for alias in row["object_aliases"] for _ in occurrences(article.normalised, nfc(alias))):
+        aliases = map(plain, row["object_aliases"])
+        if any(True for alias in aliases for _ in occurrences(article.normalised, alias, language)):
             return True
         return any(row["object_title"] in link.hashes for link in article.links)
 
@@ -289,13 +291,13 @@ def _align(row: dict[str, Any], page: _Page) -> dict[str, Any]:
         raise _NotAligned(
             {"changed": "page_not_in_diffset", "deleted": "nothing_removed_from_page"}.get(row["split"], "no_page")
         )
-    names = Names(row["object"], row["object_title"], text.article.links)
+    names = Names(row["object"], row["object_title"], text.article.links, page.language)
     best, rank, level = "", -1, MENTIONED
     cues, others = page.cues(row["p"]), text.article.link_texts
     subject = Subject.of(row["subject"], text.title, *row["subject_aliases"], others=others)
-    for sentence, spans in islice(text.find(names), _MOST_SENTENCES):
+    for sentence, plain_text, spans in islice(text.find(names), _MOST_SENTENCES):
         place = text.article.places.get(sentence, Place())
-        found, word = support(row["p"], row["relation"], sentence, spans, place, cues, subject)
+        found, word = support(row["p"], row["relation"], plain_text, spans, place, cues, subject)
         if found > rank:
             best, rank, level = sentence, found, word
         if rank == BEST:
@@ -327,7 +329,7 @@ def filtered(subject: str, obj: str) -> str | None:
     Filter 1 drops a fact if one label contains the other, ignoring case; filter 2 if the object has more than five
     words.
     """
-    a, b = subject.casefold(), obj.casefold()
+    a, b = plain(subject).casefold(), plain(obj).casefold()
     if a in b or b in a:
         return "subject_and_object_overlap"
     return "object_longer_than_5_words" if len(obj.split()) > MAX_OBJECT_WORDS else None

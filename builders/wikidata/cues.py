@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
+import regex
+
 from temporalwiki.base.json_files import read_yaml
-from temporalwiki.builders.wikipedia.words import UNSPACED, words
+from temporalwiki.builders.wikipedia.words import UNSPACED, plain, words
 
 DATA = read_yaml(Path(__file__).with_name("cues_en.yaml"))
 _TABLE = {number: [phrase.strip() for phrase in text.split("|")] for number, text in DATA["phrases"].items()}
 _GENERIC, _WEAK = words(DATA["generic"]), words(DATA["weak"])
-_WORD = re.compile(rf"[{UNSPACED}]|[^\W_{UNSPACED}]+(?:['’][^\W_{UNSPACED}]+)?")
-_UNSPACED = re.compile(f"[{UNSPACED}]")
+_LETTER = rf"[[\p{{L}}\p{{M}}\p{{N}}]--[{UNSPACED}]]"
+_WORD = regex.compile(rf"(?V1)[{UNSPACED}]|{_LETTER}+(?:['’]{_LETTER}+)?")
+_UNSPACED = regex.compile(f"[{UNSPACED}]")
 
 
 class Cue(tuple[str, ...]):
@@ -60,7 +62,7 @@ def cues_of(number: int, phrases: Iterable[str], language: str) -> list[Cue]:
 
 def cue_of(phrase: str) -> Cue:
     """Return the cue for a phrase; it is empty if the phrase has no words."""
-    whole = [word for word, *_ in stems(phrase)]
+    whole = [word for word, *_ in stems(plain(phrase))]
     core = [word for word in whole if word not in _GENERIC_STEMS]
     # "works at": "works" says little, so both words must stand together
     if all(word in _WEAK_STEMS for word in core) or _UNSPACED.search(phrase):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import re
-import unicodedata
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple, Self
@@ -13,8 +12,11 @@ from temporalwiki.builders.configs import SUPPORT
 from temporalwiki.builders.wikidata.cues import DATA, Cue, cue_of, stem, stems
 from temporalwiki.builders.wikipedia.outline import Place
 from temporalwiki.builders.wikipedia.titles import title_hash
-from temporalwiki.builders.wikipedia.words import UNSPACED, words
+from temporalwiki.builders.wikipedia.words import UNSPACED, in_word, is_mark, plain, words
 
+# Hebrew and Arabic write these before a word without a blank: and, in, like, to, from, that, the.
+PREFIXES = {"he": re.compile(r"(?<!\w)[והבכלמש]{1,3}\Z"), "ar": re.compile(r"(?<!\w)[وف]?(?:[بكل]|[بك]?ال|لل)?\Z")}
+SHORTEST_WITH_PREFIX = 3  # characters of a name: a shorter one may be a part of another word
 LONGEST_LABEL = 250  # characters; Wikidata does not allow more
 STATED, LIST, MENTIONED = SUPPORT
 BEST = 3  # the rank of a sentence that expresses the relation
@@ -29,30 +31,28 @@ _CAPITAL = "[A-ZÀ-ÖØ-ÞΑ-ΩА-Я]"
 
 
 def fold(text: str) -> str:
-    """Return a text, which must be in NFC, without case but of the same length, so that positions stay the same."""
+    """Return a text, which must be ``plain``, without case but of the same length, so that positions stay the same."""
     folded = text.casefold()
     if len(folded) == len(text):
         return folded
     return "".join(low if len(low := character.casefold()) == 1 else character for character in text)
 
 
-def nfc(text: str) -> str:
-    """Return a text in NFC."""
-    return unicodedata.normalize("NFC", text)
-
-
-def occurrences(text: str, part: str) -> Iterator[tuple[int, int]]:
+def occurrences(text: str, part: str, language: str = "") -> Iterator[tuple[int, int]]:
     """Yield where ``part`` occurs in ``text`` as whole words. To ignore case, the caller folds both.
 
-    If the part begins or ends in a script without spaces between words, no word boundary is needed there. A number is
+    If the part begins or ends in a script without spaces between words, no word boundary is needed there. In Hebrew
+    and Arabic, the article and short words may be written together with the part. A number is
     whole with its points and hyphens: "3.1" is not in "3.1.4", and "2026-04" not in "2026-04-01". A part longer than
     LONGEST_LABEL is never found, because the search could take for ever.
     """
+    prefixes = PREFIXES.get(language) if len(part) >= SHORTEST_WITH_PREFIX else None
     at = text.find(part) if 0 < len(part) <= LONGEST_LABEL else -1
     while at >= 0:
         end = at + len(part)
-        words = _boundary(text[at - 1 : at], part[0]) and _boundary(text[end : end + 1], part[-1])
-        if words and not in_number(text, at, end):
+        begins = _boundary(text[at - 1 : at], part[0]) or (prefixes and prefixes.search(text, max(0, at - 5), at))
+        ends = _boundary(text[end : end + 1], part[-1]) and not is_mark(text[end : end + 1])
+        if begins and ends and not in_number(text, at, end):
             yield at, end
         at = text.find(part, at + 1)
 
@@ -65,11 +65,7 @@ def in_number(text: str, at: int, end: int) -> bool:
 
 
 def _boundary(outside: str, inside: str) -> bool:
-    return not (_in_word(outside) and _in_word(inside)) or bool(_UNSPACED.match(inside))
-
-
-def _in_word(character: str) -> bool:
-    return bool(character) and (character.isalnum() or character == "_")
+    return not (in_word(outside) and in_word(inside)) or bool(_UNSPACED.match(inside))
 
 
 # ---------------------------------------------------------------------------------------------------
@@ -92,14 +88,14 @@ class LinkText(NamedTuple):
     @classmethod
     def of(cls, text: str, titles: Collection[str]) -> Self:
         """Return the links with this text."""
-        return cls(fold(nfc(text)), [fold(nfc(title)) for title in titles], frozenset(map(title_hash, titles)))
+        return cls(fold(plain(text)), [fold(plain(title)) for title in titles], frozenset(map(title_hash, titles)))
 
 
 class Names:
     """The texts under which an article names an object."""
 
-    def __init__(self, label: str, title: bytes | None, links: Iterable[LinkText]) -> None:
-        self.label = fold(nfc(label))
+    def __init__(self, label: str, title: bytes | None, links: Iterable[LinkText], language: str = "") -> None:
+        self.label, self._language = fold(plain(label)), language
         self.linked: list[str] = []  # texts of links to the object's page
         others = []
         for link in links:
@@ -119,7 +115,7 @@ class Names:
         """Yield where ``sentence`` names the object; ``folded`` is the same sentence after ``fold``."""
         covered = [span for other in self.others for span in occurrences(folded, other)]
         for text in dict.fromkeys((*self.linked, self.label)):
-            for at, end in occurrences(folded, text):
+            for at, end in occurrences(folded, text, self._language):
                 if any(first <= at and end <= last for first, last in covered):
                     continue
                 if text in self.linked or not _in_longer_name(sentence, at, end):
@@ -191,7 +187,7 @@ class Subject(NamedTuple):
     @classmethod
     def of(cls, *names: str, others: Collection[str] = ()) -> Self:
         """Return the subject with these names."""
-        return cls(frozenset(word for name in names for word, *_ in stems(name)) - _FUNCTION, others)
+        return cls(frozenset(word for name in names for word, *_ in stems(plain(name))) - _FUNCTION, others)
 
 
 class _Match(NamedTuple):

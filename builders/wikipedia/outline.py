@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import re
+import urllib.parse
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import regex
+
+from temporalwiki.base.normalization import INVISIBLE
 from temporalwiki.builders.wikipedia.languages import language_of
 from temporalwiki.builders.wikipedia.plain_text import marked_lines
 from temporalwiki.builders.wikipedia.prose_lines import ASIDE, GONE, NAMES, PAGE_START, read_lines
@@ -14,7 +19,8 @@ from temporalwiki.builders.wikipedia.sentences import SECONDS, split_sentences, 
 _MARKS = f" \t{GONE}{ASIDE}"
 _MARK = re.compile(r"[*#:;]+")
 _HEADING = re.compile(r"(={1,6})([^=].*?)=+")
-_LINK = re.compile(r"\[\[:?([^\[\]|{}<>\n#]++)(?:#[^\[\]|\n]*+)?(?:\|([^\[\]|\n]*+))?\]\]([^\W\d_]*+)")
+_LINK = regex.compile(r"\[\[:?([^\[\]|{}<>\n#]++)(?:#[^\[\]|\n]*+)?(?:\|([^\[\]|\n]*+))?\]\]([\p{L}\p{M}]*+)")
+_BEFORE_LINK = regex.compile(r"(?r)[[\p{Lo}\p{M}]--[\p{Han}\p{Hiragana}\p{Katakana}]]+", regex.V1)
 
 
 class Place(NamedTuple):
@@ -86,11 +92,20 @@ def _lines(text: str, language: str) -> Iterator[Line]:
 
 
 def links(wikitext: str) -> dict[str, set[str]]:
-    """Return, for each link text in an article as readers see it, the titles of the pages that it links to."""
+    """Return, for each link text in an article as readers see it, the titles of the pages that it links to.
+
+    Letters around a link are part of its text. Before it, only those of scripts without capitals are, which write
+    articles and prepositions together with a name: ``ב[[נמל]]``.
+    """
     found: dict[str, set[str]] = {}
-    for target, text, ending in _LINK.findall(wikitext):
-        title = " ".join(target.replace("_", " ").split())
-        shown = " ".join(((text or target) + ending).replace("''", "").split())
+    for match in _LINK.finditer(wikitext):
+        target, text, ending = match.groups(default="")
+        if "%" in target or "&" in target:
+            target = html.unescape(urllib.parse.unquote(target))
+        title = " ".join(INVISIBLE.sub("", target).replace("_", " ").split())
+        before = _BEFORE_LINK.match(wikitext, max(0, match.start() - 9), match.start())
+        shown = html.unescape((before[0] if before else "") + (text or target) + ending)
+        shown = " ".join(shown.replace("''", "").split())
         if title and shown:
             found.setdefault(shown, set()).add(title[0].upper() + title[1:])
     return found

@@ -15,6 +15,7 @@ from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import regex
 from rapidfuzz.fuzz import ratio
 from rapidfuzz.process import extractOne
 
@@ -50,7 +51,7 @@ _DATE = re.compile(
     rf"|\b{_YEAR}(?:[-/.]\d{{1,2}}){{0,2}}\b"
 )
 # in other languages: "3. Dezember 2021", "3 de diciembre de 2021", "2021年12月3日"
-_OTHER_DATE = re.compile(
+_OTHER_DATE = regex.compile(  # in which marks, such as vowel signs, are in words
     rf"\b\d{{1,2}}\.?(?: [^\W\d_]{{1,3}})? [^\W\d_]+\.?(?: [^\W\d_]{{1,3}})? {_YEAR}\b"
     rf"|(?<!\d){_YEAR} ?[年년](?: ?\d{{1,2}} ?[月월])?(?: ?\d{{1,2}} ?[日일])?"
 )

@@ -288,3 +288,50 @@ def test_the_texts_of_links() -> None:
         "Ostland": {"Ost land"},
         "Marn": {"Marn (river)"},
     }
+
+
+LINKED = {  # a link, the text that readers see, and the title of its page
+    "an entity": ("[[Port&nbsp;Dee|the Port]]", "the Port", "Port Dee"),
+    "an escape": ("[[Port%20Dee|Port]]", "Port", "Port Dee"),
+    "an escaped letter": ("[[Caf%C3%A9]]", "Café", "Café"),
+    "an invisible mark": ("[[Port Dee\u200e|Port]]", "Port", "Port Dee"),
+    "a Hebrew preposition": ("שוכנת ב[[נמל]] הצפוני", "בנמל", "נמל"),
+    "Hebrew letters around it": ("וה[[נמל]]ים", "והנמלים", "נמל"),
+    "an Arabic article": ("زار ال[[قاهرة]]", "القاهرة", "قاهرة"),
+    "a Hindi ending with a vowel sign": ("[[नदी]]ओं में", "नदीओं", "नदी"),
+    "Latin letters before it": ("un[[happy]]", "happy", "Happy"),
+    "Japanese before it": ("首都は[[東京]]だ", "東京だ", "東京"),
+}
+
+
+@pytest.mark.parametrize("case", LINKED)
+def test_a_link_is_read_as_readers_see_it(case: str) -> None:
+    wikitext, shown, title = LINKED[case]
+    assert links(wikitext) == {shown: {title}}
+
+
+WORDS_OF = {
+    "vowel signs": ("मोहन चाय पीते", ["मोहन", "चाय", "पीते"]),
+    "Tamil": ("தந்தை வந்தார்", ["தந்தை", "வந்தார்"]),
+    "an apostrophe in a word": ("l'eau d’or", ["l'eau", "d’or"]),
+    "raised digits": ("5 km²", ["5", "km²"]),
+    "no blanks": ("東京 x", ["東", "京", "x"]),
+}
+
+
+@pytest.mark.parametrize("case", WORDS_OF)
+def test_the_words_of_a_sentence(case: str) -> None:
+    text, expected = WORDS_OF[case]
+    found = cues.stems(text)
+    assert [text[at:end] for _, at, end in found] == expected
+
+
+def test_words_with_the_same_consonants_are_other_words() -> None:
+    """The label of the property is "father", and the sentence says "drinking"."""
+    father = cues_of(22, ["पिता"], "hi")
+    sentence = "मोहन चाय पीते समय राम से मिले।"
+    at = sentence.index("राम")
+    assert not support.states(sentence, at, at + 3, father, Subject.of("मोहन"))
+    sentence = "मोहन के पिता राम थे।"
+    at = sentence.index("राम")
+    assert support.states(sentence, at, at + 3, father, Subject.of("मोहन"))

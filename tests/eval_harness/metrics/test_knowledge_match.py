@@ -22,7 +22,7 @@ NORMALIZED = {
     "<extra_id_>": "extraid",
     "T.h.e": "",  # the article appears when the full stops are gone, and goes with them, as in SQuAD's script
     # beyond ASCII
-    "„Straße“": "straße",
+    "„Straße“": "strasse",
     "1990–91": "199091",
     "Côte d’Ivoire": "côte divoire",
     "東京。": "東京",
@@ -65,6 +65,28 @@ WORDS = st.lists(
 ).map(" ".join)
 ASCII = st.one_of(WORDS, st.text(st.characters(codec="ascii")))
 ANY = st.one_of(ASCII, st.text())
+
+
+EQUAL = {  # answers that are one answer
+    "invisible characters": ["Newton", "New\u200bton", "New\u00adton\u200e", "\ufeffNewton\u2060"],
+    "joiners": ["میخواهم", "می\u200cخواهم"],
+    "apostrophes": ["Hawaiʻi", "Hawaiʼi", "Hawai'i", "Hawai’i", "Hawai`i", "Hawaii"],
+    "full width": ["ＮＡＴＯ", "NATO", "nato"],
+    "half width": ["ﾄﾖﾀ", "トヨタ"],
+    "digits of full width": ["２０１８年", "2018年"],
+    "a minus sign": ["−5", "-5", "–5"],
+    "ligatures": ["ﬁnal oﬃce", "final office"],
+    "Armenian ligatures": ["ﬓ", "մն"],
+    "a dotted capital": ["İstanbul", "istanbul", "I\u0307stanbul", "Istanbul"],
+    "sharp s": ["Voß", "VOSS", "VOẞ"],
+    "a final sigma": ["Οδυσσεύς", "ΟΔΥΣΣΕΎΣ"],
+    "Arabic forms": ["ﻣﺼﺮ", "مصر"],
+}
+
+
+@pytest.mark.parametrize("case", EQUAL)
+def test_other_forms_of_an_answer_are_equal(case: str) -> None:
+    assert len(set(map(normalize, EQUAL[case]))) == 1
 
 
 @given(ASCII)
