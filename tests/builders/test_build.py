@@ -30,7 +30,7 @@ from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia import sentence_diff as wiki_diff
-from temporalwiki.builders.wikipedia.sentences import article_sentences
+from temporalwiki.builders.wikipedia.sentences import article_sentences, join_sentences
 from temporalwiki.builders.wikipedia.xml_dump import read_header
 from temporalwiki.builders.world import Snapshot, World, write_world
 from temporalwiki.model_cards.folder_card import folder_card
@@ -280,7 +280,7 @@ def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) ->
     for config, expected in (("diffset", diffset), ("deletions", deletions)):
         found = {row["id"]: (row["kind"], text(row)) for row in rows(out, f"{config}-{MONTH.name}")}
         assert found == {
-            i: (row.kind, [" ".join(" ".join(p).split()) for p in row.paragraphs]) for i, row in expected.items()
+            i: (row.kind, [" ".join(join_sentences(p).split()) for p in row.paragraphs]) for i, row in expected.items()
         }
 
     wikidata = [reference.read_facts(wikidata_file(dumps, date, "bz2")) for date in world.wikidata_dates]
