@@ -253,6 +253,8 @@ def _train(run: Run, reads: list[str], identity: dict[str, Any], state: PartialS
         _say(state, "using one of several GPUs; for all, run `accelerate launch -m temporalwiki train ...`")
     if manifest["parameters"]["trainable"] != manifest["parameters"]["total"]:
         _say(state, "training {trainable:,} of {total:,} parameters".format(**manifest["parameters"]))
+    if state.num_processes > 1 and getattr(method, "writer", None) is not None:
+        raise UsageError(f"{run.name}: --writer writes in one process only: train without `accelerate launch`")
     with state.local_main_process_first():  # the other processes then find its examples in the cache
         training_data = read_training_data(method, run.data, reads, options, model, start.tokenizer, run.open_model)
     if "one_document_a_row" in training_data.description.get("new", {}):

@@ -111,6 +111,10 @@ def read_training_data(
     rows = dict(zip(("new", "past"), (load(data, config, "train") for config in reads), strict=False))
     sources = [source_of(data, config, of) for config, of in zip(reads, rows.values(), strict=True)]
     of = {part: {"config": config, "of": rows[part]._fingerprint} for part, config in zip(rows, reads, strict=True)}
+    if options.held_out:
+        method.check_columns(rows["new"].column_names, reads[0])
+        rows["new"], rows["held_out"] = _held_out(rows["new"], options.held_out, reads[0])
+        of["held_out"] = dict(of["new"])
     changed: dict[str, int] = {}
     for facts in facts_config(method, reads[0]):
         rewriter = method.rewriter(
@@ -118,10 +122,6 @@ def read_training_data(
         )
         rows["new"], changed = _rewritten(rows["new"], f"{method}", *rewriter)
         of["new"]["of"] = rows["new"]._fingerprint
-    if options.held_out:
-        method.check_columns(rows["new"].column_names, reads[0])
-        rows["new"], rows["held_out"] = _held_out(rows["new"], options.held_out, reads[0])
-        of["held_out"] = of["new"]
     made, description = {}, {}
     for part, articles in rows.items():
         made[part], counts = _examples(articles, of[part]["config"], options, model, tokenizer, apart)

@@ -101,34 +101,44 @@ def prices(rows: Sequence[Row]) -> ScoreTable | None:
     lines = [line for line, (new, _) in own.items() if newest in new]
     new, old = ([own[line][i].get(newest) for line in lines] for i in range(2))
     found = [row for row in new if row is not None]
-    if not any(row.tokens for row in found):
+    costs = [paid(board, line, row) for line, row in zip(lines, found, strict=True)]
+    if not any(tokens for tokens, _ in costs):
         return None
     learned = [_learned(board, line, row) for line, row in zip(lines, found, strict=True)]
     columns: _Columns = [
         ("method", [line.label for line in lines]),
         ("new facts known", column(new)),
         ("old facts known", column(old)),
-        ("tokens read", [row.tokens for row in found]),
-        ("seconds of training", [None if row.seconds is None else round(row.seconds) for row in found]),
-        ("bytes added", [None if row.trainable is None or not row.tokens else ADDED * row.trainable for row in found]),
-        ("tokens per learned fact", [_each(row.tokens, facts) for row, facts in zip(found, learned, strict=True)]),
-        ("seconds per learned fact", [_each(row.seconds, facts) for row, facts in zip(found, learned, strict=True)]),
+        ("tokens read", [tokens for tokens, _ in costs]),
+        ("seconds of training", [None if seconds is None else round(seconds) for _, seconds in costs]),
+        ("bytes added", [ADDED * row.trainable if row.trainable else None for row in found]),
+        ("tokens per learned fact", [_each(tokens, facts) for (tokens, _), facts in zip(costs, learned, strict=True)]),
+        ("seconds per learned fact", [_each(spent, facts) for (_, spent), facts in zip(costs, learned, strict=True)]),
     ]
     return ScoreTable.of(
         f"What an update costs, {found[0].tested or 'all data'}",
-        "Each method's model of the newest month. Tokens and seconds are those of all months up to it, on the machine "
-        "that trained; the tokens that a teacher reads or a model draws count in seconds only. Bytes: four for each "
-        "number that the newest month changed or added. A learned fact: a new fact known above the start model's "
-        "number. The ceiling is the start model with the evidence to read.",
+        "Each method's model of the newest month. Tokens and seconds are those of all months up to it, without those "
+        "of the start model, on the machine that trained. The tokens that a teacher reads or a model draws count in "
+        "seconds only. Bytes: four for each number that the newest month changed or added. A learned fact: a new fact "
+        "known above the start model's number. The ceiling is the start model with the evidence to read.",
         columns,
     )
+
+
+def paid(board: ModelBoard, line: ModelLine, row: Row) -> tuple[int | None, float | None]:
+    """Return the tokens and the seconds of a model's training since its start model; None for none or unknown."""
+    start = board.initial_of(line)
+    tokens, seconds = (start.rows[0].tokens or 0, start.rows[0].seconds or 0.0) if start else (0, 0.0)
+    since = (row.tokens or 0) - tokens, (row.seconds or 0.0) - seconds
+    return since[0] if since[0] > 0 else None, since[1] if since[1] > 0 else None
 
 
 def _learned(board: ModelBoard, line: ModelLine, row: Row) -> float:
     """Return how many more new facts a model knows than its start model; nan if that is not known."""
     start = board.initial_of(line)
     before = [one for one in start.rows if NEW.score.of(one) and one.tested == row.tested] if start else []
-    named = [one.items for one in line.rows if one.test == "name/all" and one.measure == row.measure]
+    same = [one for one in line.rows if (one.measure, one.tested) == (row.measure, row.tested)]
+    named = [one.items for one in same if one.test == "name/all"]
     return (row.value - before[0].value) / 100 * (named or [row.items])[0] if before else math.nan
 
 

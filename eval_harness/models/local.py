@@ -380,7 +380,7 @@ def training(reference: str) -> dict[str, Any]:
     - "recipe": a hash of the options of all phases, without the seed, and of how much data they read, or None
     - "parameters": {"trainable", "total"} of the last phase, or None
     - "tokens": the most tokens that all phases can have read (steps * batch size * sequence length), or None
-    - "seconds": how long all phases trained, or None
+    - "seconds": how long all phases trained whose log says it, or None
     - "trained_on_test": the test configs that a phase read; missing if no phase did
 
     The search ends at a checkpoint that has no readable ``training.json`` or whose folder is gone.
@@ -406,7 +406,9 @@ def training(reference: str) -> dict[str, Any]:
         for phase in phases
         if phase.steps and phase.run.batch_size and phase.run.sequence_length
     ]
-    seconds: list[Any] = [line.get("seconds") for phase in phases for line in phase.log if "loss" in line]
+    seconds = [
+        line["seconds"] for phase in phases for line in phase.log if isinstance(line.get("seconds"), float | int)
+    ]
     own = checkpoint.training_of(reference)  # also of a checkpoint on the Hub
     on_test = sorted({config for phase in (own, *phases) if phase for config in phase.trained_on_test})
     return ({"trained_on_test": on_test} if on_test else {}) | {
@@ -418,7 +420,7 @@ def training(reference: str) -> dict[str, Any]:
         "seed": phases[-1].run.seed if phases else None,
         "parameters": None if parameters is None else msgspec.structs.asdict(parameters),
         "tokens": sum(read) if phases and len(read) == len(phases) else None,
-        "seconds": sum(seconds) if seconds and all(isinstance(one, float | int) for one in seconds) else None,
+        "seconds": sum(seconds) if seconds else None,
     }
 
 

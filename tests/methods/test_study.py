@@ -200,3 +200,16 @@ def test_a_run_reads_more_text_than_diff_and_records_it(tmp_path: Path) -> None:
     assert read["diff"]["articles"] == 2
     assert read["study"]["articles"] == 2 + 4
     assert read["study"]["rewritten"] == {"sentences": 1, "written": 4}
+
+
+def test_an_article_that_is_held_out_is_not_told_in_other_words(tmp_path: Path) -> None:
+    tiny_models.save("gpt2", tmp_path / "gpt2")
+    rows = [article(f"{name} took office. {name} was there. " * 3, page) for page, name in enumerate(("Ada", "Boris"))]
+    facts = [fact(object=name, page_id=i, evidence=f"{name} took office.") for i, name in enumerate(("Ada", "Boris"))]
+    write_dataset(tmp_path / "data", {"diffset-1112": rows, "facts-1112": {"changed": facts}})
+    words = "train --method study --config diffset-1112 --batch-size 2 --sequence-length 32 --max-steps 2 --held-out 1"
+    where = ["--model", str(tmp_path / "gpt2"), "--data", str(tmp_path / "data"), "--output", str(tmp_path / "out")]
+    assert main([*words.split(), *where]) == 0
+    data = json.loads((tmp_path / "out" / "training.json").read_text())["data"]
+    assert (data["new"]["articles"], data["held_out"]["articles"]) == (1 + 4, 1)
+    assert data["new"]["rewritten"] == {"sentences": 1, "written": 4}

@@ -38,7 +38,7 @@ from temporalwiki.eval_harness.leaderboard.headline import MEASURES, NEW, Month,
 from temporalwiki.eval_harness.leaderboard.names import short_month
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
-from temporalwiki.eval_harness.leaderboard.tables import number
+from temporalwiki.eval_harness.leaderboard.tables import number, paid
 
 Value = tuple[float, float | None, float | None]  # with its interval
 Grid = dict[tuple[int, int], float]  # month trained, month tested -> value relative to Initial
@@ -231,7 +231,7 @@ def _prices(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     board = ModelBoard([row for row in rows if NEW.score.of(row)])
     newest = {line: list(board.own_month(line, NEW.score).values())[-1:] for line in board.lines}
     own = {line: row[0] for line, row in newest.items() if row}
-    points = {line: (row.tokens, row.value) for line, row in own.items() if row.tokens and not line.initial}
+    points = {line: (tokens, row.value) for line, row in own.items() if (tokens := paid(board, line, row)[0])}
     if not points:
         return None
     groups, look = _by_method(points, lambda line: points[line][0]), looks(board.lines)
@@ -537,9 +537,9 @@ FIGURES: dict[str, Plot] = {
     ),
     "prices": Plot(
         "What an update costs",
-        "New facts known by each method's newest model, against the tokens that it read in training, past data "
-        "included. Lines join models of one method with several budgets. Horizontal: the start model, and the "
-        "ceiling, which reads the evidence. Further up and to the left is better.",
+        "New facts known by each method's newest model, against the tokens that its training read since the start "
+        "model, past data included. Lines join models of one method with several budgets. Horizontal: the start "
+        "model, and the ceiling, which reads the evidence. Further up and to the left is better.",
         _prices,
     ),
     "relative_perplexity": Plot(

@@ -456,10 +456,11 @@ def known(label: str, method: str | None, new: float, tokens: int | None, **of: 
 
 def test_the_price_list_divides_what_was_paid_by_the_facts_that_the_start_model_did_not_know() -> None:
     rows = [
-        *known("initial", "initial", 20.0, None, trainable=None),
-        *known("diff", "diff", 60.0, 8_000, trainable=1_000, seconds=32.0),
-        *known("lora", "lora", 20.0, 8_000, trainable=10, seconds=16.0),
-        *known("initial, with evidence", "initial", 90.0, None, trainable=None, retrieved="evidence", control=True),
+        # the start model was trained as well: its price is not the update's
+        *known("initial", "initial", 20.0, 1_000, trainable=0, seconds=4.0, month=None),
+        *known("diff", "diff", 60.0, 9_000, trainable=1_000, seconds=36.0),
+        *known("lora", "lora", 20.0, 9_000, trainable=10, seconds=20.0),
+        *known("initial, with evidence", "initial", 90.0, 1_000, month=None, retrieved="evidence", control=True),
     ]
     table = TABLES["prices"](rows)
     assert table is not None
@@ -476,7 +477,8 @@ def test_the_price_list_divides_what_was_paid_by_the_facts_that_the_start_model_
 def test_the_facts_of_several_forms_count_once() -> None:
     rows = [*known("initial", "initial", 20.0, None), *known("diff", "diff", 60.0, 8_000, items=120)]
     of = {"task": "learned_and_forgotten", "measure": "new_known", "higher_is_better": True}
-    rows.append(make_row(label="diff", test="name/all", value=60.0, items=40, tokens=8_000, **of))
+    for month, items in (("0809", 27), ("0910", 40)):  # another month has another number of facts
+        rows.append(make_row(label="diff", test="name/all", value=60.0, items=items, tested=month, tokens=8_000, **of))
     table = TABLES["prices"](rows)
     assert table is not None
     assert [line[6] for line in table.lines if line[0] == "diff"] == [500]

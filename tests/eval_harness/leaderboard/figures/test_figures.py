@@ -29,7 +29,13 @@ from temporalwiki.methods import METHODS
 from a_figure import check_texts
 from a_row import make_row
 
-INITIAL: dict[str, Any] = {"label": "initial", "method": "initial", "month": None, "learning_rate": None}
+INITIAL: dict[str, Any] = {
+    "label": "initial",
+    "method": "initial",
+    "month": None,
+    "learning_rate": None,
+    "tokens": None,
+}
 MONTHS = ("0809", "0910", "1011", "1112")
 TRAINED = tuple(method for method in METHODS if method not in ("initial", "light_tuning"))
 # task, kind of config, test, measure
