@@ -27,7 +27,7 @@ from temporalwiki.eval_harness.scoring import (
 from temporalwiki.methods.architecture import context_length, is_encoder_decoder
 from temporalwiki.methods.packing import Encoder, padding
 
-VERSION = 2  # raise it with a change that moves an answer: cached answers of other versions are not used
+VERSION = 3  # raise it with a change that moves an answer: cached answers of other versions are not used
 _MESSAGE = "the message stands here"  # marks its place in a chat template
 _ANNOUNCEMENT = re.compile(r"\A\s*[^\n]*:[^\S\n]*\n")
 _TOKENS = {"cpu": 1 << 13, "cuda": 1 << 17}  # prompt and answer tokens per batch; larger batches are not faster

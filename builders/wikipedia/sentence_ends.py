@@ -58,6 +58,11 @@ def words_of(language: str) -> Words:
     )
 
 
+def abbreviations() -> frozenset[str]:
+    """Return the abbreviations of all languages that end no sentence."""
+    return frozenset(word for table in _tables()[1].values() for word in table.get("goes_on", ()))
+
+
 def goes_on(before: str, after: str, words: Words) -> bool:
     """Return whether the sentence that ends with ``before`` goes on with ``after``. Blanks between them are in either.
 
