@@ -159,7 +159,7 @@ _BLANK_LINE = re.compile(r"\n[ \t]*+\n|\n=")
 _INLINE_CODE = re.compile(r"\binline\b|enclose\s*=\s*[\"']?none", re.IGNORECASE)
 # These have no special meaning in kept content; written as entities, they pass through the later passes.
 _INERT = {ord(character): f"&#{ord(character)};" for character in "[]{}|'<>=*#:;_"}
-_BEFORE_GONE = ' (;,/\n[“"$£€'
+_BEFORE_GONE = " (;,/\n[“\"$£€'"
 
 
 def _without_verbatim(text: str) -> str:

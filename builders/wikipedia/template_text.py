@@ -26,7 +26,7 @@ SOUND, END_SOUND = "\x03", "\x04"  # around a pronunciation, which is dropped if
 JOINT = "\x05"  # before a fraction: 1{{frac|1|4}} is 1 1/4 and not 11/4
 
 
-_PLAIN_NUMBER = re.compile(r"([+\-−]?)(\d+)(?:\.(\d*))?\Z")
+_PLAIN_NUMBER = re.compile(r"([+\-−]?)(\d+)(?:\.(\d*))?(\s\D*)?\Z")  # and its unit
 _GROUPS = {False: re.compile(r"(?<=\d)(?=(?:\d{3})+\Z)"), True: re.compile(r"(?<=\d)(?=(?:\d\d)*\d{3}\Z)")}
 
 
@@ -42,16 +42,20 @@ class Writing(NamedTuple):
     english: bool = True  # whether words of English may be added
 
     def number(self, number: str, grouped: bool = True) -> str:
-        """Return a plain number with the language's marks and a true minus sign, and anything else unchanged."""
+        """Return a plain number with the language's marks and a true minus sign, and anything else unchanged.
+
+        A unit can follow it.
+        """
         number = number.strip()
         found = _PLAIN_NUMBER.match(number) if len(number) <= 40 else None
         if not found:
             return number
-        sign, whole, decimals = found.groups()
+        sign, whole, decimals, unit = found.groups()
         if grouped and len(whole) >= 3 + self.least:
             whole = _GROUPS[self.lakh].sub(self.marks[0], whole)
         text = sign.replace("-", "−") + whole + ("" if decimals is None else self.marks[1] + decimals)
-        return text.translate(dict(zip(b"0123456789", self.digits, strict=False))) if self.digits else text
+        digits = dict(zip(b"0123456789", self.digits, strict=False))
+        return text.translate(digits) + (unit or "")
 
     def read(self, text: str) -> str:
         """Return a number of the language as computers write it."""

@@ -175,6 +175,8 @@ NUMBERS = [  # language, in braces, shown
     ("nl", "formatnum:12345", "12.345"),
     ("sv", "nts|12345", "12 345"),
     ("fr", "unité|144.2|km", "144,2 km"),
+    ("fr", "unité|70000 km", "70 000 km"),
+    ("fr", "langue|de|texte=Wort", "Wort"),
 ]
 
 

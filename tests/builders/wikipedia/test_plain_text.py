@@ -44,6 +44,7 @@ CASES = {
     "possessive of an italic title": ("''Eagle''{{'s}} side", ["Eagle's side"]),
     "entities": ("a&nbsp;b &amp; c &lt;d&gt; &#65;&#x42; &unknown;", ["a b & c <d> AB &unknown;"]),
     "invisible characters go": ("a\u200bb&shy;c\ufeff", ["abc"]),
+    "dropped templates in italics": ("a (''{{x}}'') ''{{x}}'' b, l{{x}}'", ["a b, l'"]),
     "switches": ("__NOTOC__\ntext __FORCETOC__", ["text"]),
     "a name with low lines stays": ("call __init__ now", ["call __init__ now"]),
     # Links.
