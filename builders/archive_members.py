@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import leads_out
 
 LONGEST_CELL = 16 << 20  # characters; a Wikipedia page has at most 2 million bytes
 LONGEST_ROW = 64 << 20  # bytes; a row with a quote that is never closed stays in memory up to here
@@ -68,7 +69,7 @@ def printable(name: str) -> str:
 def members(paths: Sequence[Path]) -> Iterator[Member]:
     """Yield all files at ``paths``, in folders and in zips, without the metadata of macOS and without pipes.
 
-    Raises InputError for a path without a file or folder, and for a damaged zip.
+    Raises InputError for a path without a file or folder, for a link out of a folder, and for a damaged zip.
     """
     for path in paths:
         if not path.is_dir() and not path.is_file():
@@ -76,6 +77,8 @@ def members(paths: Sequence[Path]) -> Iterator[Member]:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
             if not file.is_file() or _SHADOWS in file.relative_to(path).parts[:-1]:
                 continue
+            if path.is_dir() and leads_out(file, path):
+                raise InputError(f"{file}: is a link out of the folder; replace it by what it points to")
             if file.suffix.lower() != ".zip":
                 yield Member(file)
                 continue

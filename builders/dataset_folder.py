@@ -166,6 +166,8 @@ def finish_install(folder: Path) -> None:
     ready, data, described = folder / _READY, folder / "data", folder / "manifests"
     if (ready / _PLAN).is_file():
         ends = read_json(ready / _PLAN, _InstallPlan, f"the plan of an install; remove {ready} and build again").ends
+        if not (ready / "data").is_dir():
+            raise InputError(f"{ready / _PLAN}: its data are missing; remove {ready} and build again")
         files = sorted((ready / "manifests").glob("*.json"))
         make_folder(described)
         make_folder(data)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import datetime
+import errno
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
 import yaml
-from huggingface_hub import DatasetCard, HfApi
+from datasets.naming import camelcase_to_snakecase
+from datasets.packaged_modules.cache.cache import Cache
+from huggingface_hub import DatasetCard, HfApi, constants, try_to_load_from_cache
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+from huggingface_hub.file_download import repo_folder_name
 
 from temporalwiki.base.errors import InputError, UsageError, first_line, in_one_line
-from temporalwiki.base.files import read_small
+from temporalwiki.base.files import digest, read_small
 from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.after_cutoff import Filter, read_after
@@ -56,8 +63,8 @@ def load_dataset(
 
     ``after_cutoff`` keeps only facts that began, and text that appeared, after a date ("20211101", "2021-11") or after
     a model's cutoff: the path of a result of ``temporalwiki cutoff``. ``after_cutoff.Filter`` defines the date of a
-    row. Raises UsageError for a wrong date, and InputError for an unknown config or split, and for rows without a
-    date.
+    row. Raises UsageError for a wrong date, and InputError for an unknown config or split, for a damaged file, for a
+    full disk, and for rows without a date.
     """
     after = None if after_cutoff is None else read_after(str(after_cutoff))
     if name is None and _CONFIG.fullmatch(path):
@@ -77,8 +84,7 @@ def load_dataset(
         raise InputError(
             f"{path}: a local folder has no revision {revision!r}; leave revision= out, or name a Hub repository"
         )
-    if revision is not None:
-        _check_revision(path, name, revision)
+    kept = None if revision is None else _check_revision(path, name, revision)
     check_card(folder)
     empty, has_rows = _empty_splits(folder, name) if name else ({}, True)
     streaming = bool(options.get("streaming"))
@@ -91,13 +97,24 @@ def load_dataset(
         cache = Path(datasets.config.HF_DATASETS_CACHE, "temporalwiki-folders", state_of(folder, name))
         options.setdefault("cache_dir", str(cache))
     try:
-        loaded = datasets.load_dataset(place_of(path), name, split=split, revision=revision, **options)
+        if kept is None:
+            loaded = datasets.load_dataset(place_of(path), name, split=split, revision=revision, **options)
+        else:  # `datasets` would take the newest commit of its cache
+            version, commit = kept.parts[-2:]
+            cache = Cache(
+                repo_id=path, dataset_name=path.split("/")[-1], config_name=name, version=version, hash=commit
+            )
+            loaded = cache.as_streaming_dataset(split) if streaming else cache.as_dataset(split)
     except ValueError as error:  # of `datasets`, for an unknown config or split
         raise InputError(f"{path}: {in_one_line(error)}") from None
+    except (OSError, datasets.exceptions.DatasetGenerationError) as error:
+        if (said := _explained(error, path, name, revision)) is None:
+            raise
+        raise InputError(said) from error
     if isinstance(loaded, dict):
         loaded.update(made)
     if after is not None and name is not None:
-        newer = Filter.of(after, name, datasets.get_dataset_config_names(place_of(path), revision=revision))
+        newer = Filter.of(after, name, config_names(path if revision is None else f"{path}@{revision}"))
         if not isinstance(loaded, dict):
             return newer.kept(loaded, str(split))
         loaded.update({of: newer.kept(rows, of) for of, rows in loaded.items()})
@@ -117,6 +134,10 @@ def config_names(data: str) -> list[str]:
     if not described and any(folder.glob("[!.]*/manifests/*.json")):
         raise InputError(not_a_dataset(folder))
     check_card(folder)
+    if datasets.config.HF_HUB_OFFLINE and not folder.exists():  # `datasets` would return "default" alone
+        if found := _cached(path, revision and _check_offline(path, None, revision)):
+            return sorted(found)
+        raise InputError(f"{data}: HF_HUB_OFFLINE is set, and {datasets.config.HF_DATASETS_CACHE} has no config of it")
     try:
         return list(datasets.get_dataset_config_names(place_of(path), revision=revision))
     except (OSError, ValueError, RuntimeError) as error:
@@ -221,14 +242,76 @@ def _empty_splits(folder: Path, name: str) -> tuple[dict[str, datasets.Features]
     return dict.fromkeys(empty, features), len(empty) < len(splits)
 
 
-def _check_revision(path: str, name: str | None, revision: str) -> None:
-    """Raise InputError if ``revision`` cannot be checked: offline, `datasets` loads any cached revision."""
+def _check_revision(path: str, name: str | None, revision: str) -> Path | None:
+    """Return where an offline cache has a config at ``revision``; None if the Hub has the revision.
+
+    Raises InputError if neither can be shown.
+    """
     try:
         HfApi().dataset_info(path, revision=revision)
     except OfflineModeIsEnabled:
+        found = _cached(path, _check_offline(path, name, revision))
+        if name in found:
+            return found[name]
         raise InputError(
-            f"{path}: revision {revision!r} cannot be checked offline; datasets would load any revision of "
-            f"{name or 'it'} in its cache. Go online, or leave revision= out"
+            f"{path}: the offline cache has no {name or 'config without a name'} of {revision}; it has "
+            f"{', '.join(sorted(found)) or 'nothing'}"
         ) from None
     except HfHubHTTPError as error:
         raise InputError(f"{path}: no revision {revision!r} on the Hub: {error}") from None
+    return None
+
+
+def _check_offline(path: str, name: str | None, revision: str) -> str:
+    """Return the commit of a commit or tag; the cache of huggingface_hub says to which commit a tag points.
+
+    Raises InputError if it does not, and for main, which moves.
+    """
+    refs = Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=path, repo_type="dataset") / "refs"
+    commit = revision
+    if re.fullmatch(r"\w[\w.-]*", revision) and revision != "main" and (refs / revision).is_file():
+        commit = read_small(refs / revision).decode("ascii", "replace").strip()
+    if not re.fullmatch("[0-9a-f]{40}", commit):
+        raise InputError(
+            f"{path}: revision {revision!r} cannot be checked offline; datasets would load any revision of "
+            f"{name or 'it'} in its cache. Go online, or leave revision= out"
+        )
+    return commit
+
+
+def _cached(path: str, commit: str | None) -> dict[str, Path]:
+    """Return where the cache of `datasets` has the configs of a dataset, by name: at a commit, or the newest."""
+    owner, _, dataset = path.rpartition("/")
+    place = Path(datasets.config.HF_DATASETS_CACHE, "___".join(filter(None, (owner, camelcase_to_snakecase(dataset)))))
+    folders = [info.parent for info in place.glob(f"*/*/{commit or '*'}/dataset_info.json")]
+    return {folder.parts[-3]: folder for folder in sorted(folders, key=lambda folder: folder.stat().st_mtime)}
+
+
+def _explained(error: Exception, path: str, name: str | None, revision: str | None) -> str | None:
+    """Return a line that names the full disk or the damaged file, or None for another error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            caches = [Path(str(place)) for place in (datasets.config.HF_DATASETS_CACHE, constants.HF_HUB_CACHE)]
+            full = min((place for place in caches if place.exists()), key=lambda place: shutil.disk_usage(place).free)
+            return f"{path}: {full}: {cause.strerror}; free some space, or set HF_HOME to another disk"
+        cause = cause.__cause__
+    if isinstance(error, OSError):
+        return f"{path}: {first_line(error)}" if isinstance(error, ConnectionError) else None
+    builder = datasets.load_dataset_builder(place_of(path), name, revision=revision)
+    for file in (file for of_split in builder.config.data_files.values() for file in of_split):
+        repository, _, place = file.removeprefix("hf://datasets/").partition("@")
+        commit, _, inside = place.partition("/")
+        found = try_to_load_from_cache(repository, inside, revision=commit, repo_type="dataset") if inside else file
+        local = Path(str(found)).resolve()  # huggingface_hub names its copy by the SHA-256
+        try:
+            for _ in pq.ParquetFile(local).iter_batches():
+                pass
+        except (OSError, pa.ArrowException) as wrong:
+            mend = f"delete {local} and load it again"
+            if not file.startswith("hf://"):
+                mend = "build its month again"
+            elif local.is_file() and digest(local, "sha256") == local.name:
+                mend = "it is so on the Hub: tell its maintainers"
+            return f"{file}: damaged ({first_line(wrong)}); {mend}"
+    return None

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import datetime
 import functools
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.base.files import only_one
+from temporalwiki.base.json_files import FINGERPRINT
 from temporalwiki.base.terminal import say
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl.templates import LANGUAGES
@@ -24,6 +27,7 @@ from temporalwiki.builders.finish import ALWAYS
 from temporalwiki.builders.machine import Machine
 from temporalwiki.builders.manifests import BuiltManifest, DataFile, Manifest, read_intervals, read_manifests
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.stages import remove
 from temporalwiki.methods import needs
 from temporalwiki.methods.recipes import read_recipe
 from temporalwiki.model_cards.folder_card import folder_card
@@ -197,6 +201,29 @@ def _month(job: MonthlyJob, interval: Interval, published: Sequence[BuiltManifes
     yield from publish_dataset(
         job.out, job.repo_id, accept_jump=job.accept_jump, interval=interval.name, dry_run=dry_run
     )
+    if not dry_run:
+        yield from _tidy(job, interval)
+
+
+def _tidy(job: MonthlyJob, interval: Interval) -> Iterator[str]:
+    """Delete what only months before the end of a published one read from the work folder, and name such dumps."""
+    facts = next(month for month in read_intervals(job.out) if month.name == interval.name).interval.wikidata_recent
+    ends = {  # of the folders in the work folder whose content later months do not read
+        re.compile(rf"{job.wiki}-[0-9]{{8}}-([0-9]{{8}})-{FINGERPRINT}"): f"{interval.recent}~",
+        re.compile(rf"{job.wiki}-([0-9]{{8}})-(page_props-)?{FINGERPRINT}"): interval.recent,
+        re.compile(rf"wikidata-([0-9]{{8}})-{job.wiki}-{FINGERPRINT}"): facts,
+    }
+    with only_one(job.work, "build"):
+        for folder in [*job.work.glob("*"), *(job.work / "extracts").glob("*")]:
+            if any((of := name.fullmatch(folder.name)) and of[1] < end for name, end in ends.items()):
+                remove(folder)
+    folders = [*(job.dumps / job.wiki).glob("[0-9]" * 8), *(job.dumps / "wikidatawiki" / "entities").glob("[0-9]" * 8)]
+    old = [
+        path for path in sorted(folders) if path.name < (facts if path.parent.name == "entities" else interval.recent)
+    ]
+    if old:
+        size = sum(file.stat().st_size for path in old for file in path.rglob("*") if file.is_file())
+        yield f"{size / 1e9:,.2f} GB of dumps are not needed any more: {', '.join(map(str, old))}"
 
 
 def _describe_build(

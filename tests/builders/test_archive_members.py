@@ -156,6 +156,16 @@ def test_pipes_and_shadows_are_passed_by(tmp_path: Path) -> None:
         list(members([place / "pipe.csv"]))
 
 
+@pytest.mark.fault("hostile archive", "a link out of the folder that is imported", "refused in one line")
+def test_a_link_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "secret.csv").touch()
+    (tmp_path / "in" / "a.csv").symlink_to(tmp_path / "secret.csv")
+    with pytest.raises(InputError, match=r"in/a\.csv: is a link out of the folder; replace it by what it points to"):
+        list(members([tmp_path / "in"]))
+    assert [member.name for member in members([tmp_path / "in" / "a.csv"])] == ["a.csv"]  # as the user says
+
+
 @pytest.mark.fault("hostile archive", "a zip with paths to other folders", "these files are not unpacked")
 def test_nothing_of_a_zip_is_unpacked(tmp_path: Path) -> None:
     place = tmp_path / "in" / "side"

@@ -281,13 +281,17 @@ def test_an_install_follows_no_link(folder: Path, tmp_path: Path, place: str) ->
     assert (contents(victim) if victim.is_dir() else victim.read_bytes()) == before
 
 
-@pytest.mark.parametrize("plan", ["", "[]", "{}", '{"ends": ["../victim"]}', '{"ends": 1}'])
+@pytest.mark.fault("hostile JSON", "the plan of an install, with or without its data", "refused in one line")
+@pytest.mark.parametrize("plan", ["", "[]", "{}", '{"ends": ["../victim"]}', '{"ends": 1}', '{"ends": []}'])
 def test_a_damaged_plan_of_an_install_is_named(folder: Path, plan: str) -> None:
     add_month(folder, "20211101", "20211201", [article(1)])
     (folder / ".ready").mkdir()
     (folder / ".ready" / "plan.json").write_text(plan)
-    with pytest.raises(InputError, match=r"\.ready/plan\.json: not the plan of an install; remove .*\.ready"):
+    with pytest.raises(
+        InputError, match=r"\.ready/plan\.json: (not the plan of an install|its data are missing); remove .*"
+    ):
         finish_install(folder)
+    assert read_manifests(folder) != []
 
 
 def test_what_is_no_dataset_folder_is_left_alone(tmp_path: Path) -> None:

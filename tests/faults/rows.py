@@ -14,6 +14,7 @@ ROWS = (
     "server that misbehaves",
     "dead network in a push",
     "damage on the Hub",
+    "no network",
     "unattended job",
     "hostile XML",
     "bomb",

@@ -140,13 +140,22 @@ def test_a_dataset_that_needs_attention_is_told_though_the_job_went_well(place: 
     assert said[1] == f"<monthly><--stale><--status> in {place}" and said[-1] == "the newest is old"
 
 
-def test_a_second_run_leaves_the_first_alone(place: Path) -> None:
+@pytest.mark.fault(
+    "unattended job", "monthly.sh: yesterday's run hangs", "a mail says since when, with its log and --status"
+)
+def test_a_second_run_leaves_the_first_alone_and_says_so(place: Path) -> None:
     with subprocess.Popen([place / "monthly.sh", "--wait"]) as first:
         try:
             while not (place / "waits").exists():
                 assert first.poll() is None
-            done = sh(place, "--fail")
-            assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+            done = sh(place, "--stale")
+            said = done.stdout.splitlines()
+            assert (done.returncode, done.stderr) == (1, "")
+            assert re.fullmatch(
+                r"The run of \d{4}-\d\d-\d\d \d\d:\d\d UTC is still at work, so none was started\. .*", said[0]
+            )
+            assert said[1:5] == ["line 28", "line 29", "line 30", f"<monthly><--stale><--status> in {place}"]
+            assert said[-1] == "the newest is old"
         finally:
             (place / "go").touch()
         assert first.wait(timeout=20) == 0
