@@ -69,19 +69,16 @@ def _newest(rows: Sequence[Row]) -> tuple[str, list[list[str]], list[str]]:
     old = {(row.label, row.model): with_interval(row) for row in scores if row.measure == "old_known"}
     found = [row for row in scores if row.measure == "new_known"]
     found.sort(key=lambda row: (bool(_unranked(row)), -row.value, row.label, row.model))
-    lines = [
-        [code(row.label), str(row.runs), with_interval(row), old.get((row.label, row.model), ""), _unranked(row)]
-        for row in found
-    ]
+    cells = [(with_interval(row), old.get((row.label, row.model), ""), _unranked(row)) for row in found]
+    lines = [[code(row.label), str(row.runs), *of] for row, of in zip(found, cells, strict=True)]
     missing = sorted({row.label for row in rows} - {row.label for row in found})
     return (found[0].config if found else ""), lines, [code(label) for label in missing]
 
 
 def _unranked(row: Row) -> str:
     """Return why a model is not compared with the others, or "" if it is."""
-    if row.control or row.trained_on_test:
-        return "control" if row.control else "trained on test data"
-    return "" if row.competes else "no more than by chance"
+    why = "control" if row.control else "trained on test data" if row.trained_on_test else ""
+    return why or ("" if row.competes else "no more than by chance")
 
 
 def _evaluated(results: Sequence[Result]) -> list[list[str]]:
