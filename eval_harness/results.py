@@ -73,8 +73,8 @@ def path_of(folder: Path, inputs: Mapping[str, Any]) -> Path:
         others.append(f"in {data['source']['language']}")
     others += [f"retrieved {fingerprint(data['retrieved'])}"] if "retrieved" in data else []
     key = fingerprint(task, model["revision"], model["precision"], data["config"], data["hash"], *others)
-    name = f"{_plain(Path(model['name']).resolve().name)}-{fingerprint(model['revision'])[:8]}"
-    return folder / name / f"{_plain(data['config'])}.{task['name']}.{key[:8]}.json"
+    name = f"{plain(Path(model['name']).resolve().name)}-{fingerprint(model['revision'])[:8]}"
+    return folder / name / f"{plain(data['config'])}.{task['name']}.{key[:8]}.json"
 
 
 def write_result(path: Path, inputs: Mapping[str, Any], outcome: Outcome, run: Mapping[str, Any]) -> None:
@@ -222,6 +222,6 @@ def _number(value: float) -> str:
     return f"{value:,.2f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
-def _plain(name: str) -> str:
-    """Return a name with only characters that are safe in a path."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-") or "model"
+def plain(name: str) -> str:
+    """Return a name with at most 100 characters, all of them safe in a path."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name[:100]).strip(".-") or "model"

@@ -2,43 +2,97 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from temporalwiki.base.files import make_folder
-from temporalwiki.base.json_files import write_json
+import pyarrow as pa
+
+from temporalwiki.base.errors import InputError
+from temporalwiki.base.files import digest, whole_file
+from temporalwiki.base.json_files import fingerprint, write_json
 from temporalwiki.eval_harness.leaderboard.rows import without_path
 from temporalwiki.eval_harness.leaderboard.write import dataset_on_hub
 from temporalwiki.eval_harness.measures import MEASURES, higher_is_better
 from temporalwiki.eval_harness.result_manifest import ResultManifest, ResultScore
-from temporalwiki.eval_harness.results import COMMIT, Result
+from temporalwiki.eval_harness.results import COMMIT, Result, plain
 from temporalwiki.eval_harness.statistics import PERPLEXITY, POSITIVE
 
 SCHEMA = "0.3.0"
 _BEHIND = ("api", "server")  # the precisions of models behind an interface
+_RESERVED = re.compile(
+    r"(con|prn|aux|nul|com[1-9]|lpt[1-9]|data)(\..*)?", re.IGNORECASE
+)  # by Windows, by the database
 
 
 def write_logs(results: Sequence[Result], folder: Path) -> list[Path]:
-    """Write each result to FOLDER/temporalwiki/DEVELOPER/MODEL/UUID.json, the database's layout; return the paths.
+    """Write each result to FOLDER/data/temporalwiki/DEVELOPER/MODEL/UUID.json, and its items to UUID_samples.jsonl.
 
-    The UUID is made from the result, so the same results have the same files. Results without scores that can be
-    better or worse are left out.
+    This is the database's layout; the paths of the results are returned. The UUID is made of the content, so the same
+    result has the same file at any time. Results without scores that can be better or worse are left out. Raises
+    InputError for damaged items.
     """
     written = []
     for result in results:
         log = evaluation_log(result, int(result.path.stat().st_mtime))
         if not log["evaluation_results"]:
             continue
-        parts = [re.sub(r"[^\w.-]|^\.+", "-", part) for part in log["model_info"]["id"].split("/", 1)]
-        path = folder.joinpath("temporalwiki", *parts, f"{uuid.uuid5(uuid.NAMESPACE_URL, log['evaluation_id'])}.json")
-        make_folder(path.parent)
-        write_json(path, log)
-        written.append(path)
+        developer, _, own = log["model_info"]["id"].partition("/")
+        key = log["evaluation_id"].rpartition("/")[2]
+        at = f"data/temporalwiki/{developer}/{own.replace('/', '_')}/{key}"
+        samples = f"{at}_samples.jsonl"
+        with whole_file(folder / samples) as part, part.open("wb") as file:
+            count = sum(file.write(line) > 0 for line in _samples(result, log))
+        if count:
+            known = {"format": "jsonl", "file_path": samples, "total_rows": count, "hash_algorithm": "sha256"}
+            log["detailed_evaluation_results"] = known | {"checksum": digest(folder / samples, "sha256")}
+        else:
+            (folder / samples).unlink()
+        write_json(folder / f"{at}.json", log)
+        written.append(folder / f"{at}.json")
     return written
+
+
+def _samples(result: Result, log: Mapping[str, Any]) -> Iterator[bytes]:
+    """Yield a line for each item of each score that is a percentage of items.
+
+    Items have no text: their input is the subject and the relation, as Wikidata's ids if there are any.
+    """
+    try:
+        items = result.items() if result.path.with_suffix(".parquet").is_file() else []
+    except (OSError, pa.ArrowException):
+        raise InputError(f"{result.path.with_suffix('.parquet')}: not the items of a result; evaluate again") from None
+    for score in log["evaluation_results"]:
+        test, _, name = score["evaluation_result_id"].removeprefix(_prefix(result.manifest)).rpartition("/")
+        measure = MEASURES.get(name)
+        figure = measure and measure.scale.percent and (measure.needs or name)
+        for item in items if figure else ():
+            value, split = item.get(figure), str(item.get("split", ""))
+            if split != test and not (test == "all" and split in (measure.of or split)):
+                continue
+            if isinstance(value, int | float) and math.isfinite(value) and item.get("form", "name") == "name":
+                said = [str(item["answer"])] if item.get("answer") is not None else []
+                found = {"source": "output.raw", "extraction_method": "first sentence", "is_terminal": True}
+                sample = {
+                    "schema_version": SCHEMA,
+                    "evaluation_id": log["evaluation_id"],
+                    "model_id": log["model_info"]["id"],
+                    "evaluation_name": score["evaluation_name"],
+                    "evaluation_result_id": score["evaluation_result_id"],
+                    "sample_id": str(item.get("id")),
+                    "interaction_type": "single_turn",
+                    "input": {"raw": f"{item.get('cluster')} {item.get('relation', '')}".strip(), "reference": []},
+                    "output": {"raw": said},
+                    "answer_attribution": [found | {"turn_idx": 0, "extracted_value": text} for text in said],
+                    "evaluation": {"score": float(value), "is_correct": value >= 1},
+                    "metadata": {"split": split},
+                }
+                yield json.dumps(sample, sort_keys=True).encode() + b"\n"
 
 
 def evaluation_log(result: Result, retrieved: int) -> dict[str, Any]:
@@ -51,12 +105,14 @@ def evaluation_log(result: Result, retrieved: int) -> dict[str, Any]:
         for name, score in found.scores.items()
         if math.isfinite(score.value) and higher_is_better(found.task.name, name.rpartition("/")[2]) is not None
     ]
-    return {
+    details = task | {name: str(value) for name, value in found.task.options.items()}
+    for name in ("start", "judge"):  # the models that it was compared with or judged by
+        if isinstance(other := result.data.get(name), dict):
+            details[name] = str(other.get("revision"))
+    if found.data.retrieved is not None:
+        details["retrieved"] = str(found.data.retrieved.hash)
+    log: dict[str, Any] = {
         "schema_version": SCHEMA,
-        "evaluation_id": f"temporalwiki-{found.scored}-{found.data.config}/{model['id']}/{retrieved}".replace(
-            " ", "-"
-        ),
-        "retrieved_timestamp": str(retrieved),
         "source_metadata": {
             "source_name": "temporalwiki",
             "source_type": "evaluation_run",
@@ -66,11 +122,24 @@ def evaluation_log(result: Result, retrieved: int) -> dict[str, Any]:
         "eval_library": {
             "name": "temporalwiki",
             "version": found.run.temporalwiki or "unknown",
-            "additional_details": task | {name: str(value) for name, value in found.task.options.items()},
+            "additional_details": details,
         },
         "model_info": model,
         "evaluation_results": scores,
     }
+    key = uuid.UUID(bytes=hashlib.sha256(json.dumps(log, sort_keys=True).encode()).digest()[:16], version=4)
+    name = plain(f"temporalwiki-{found.scored}-{found.data.config}")
+    return log | {"evaluation_id": f"{name}/{model['id']}/{key}", "retrieved_timestamp": str(retrieved)}
+
+
+def _prefix(found: ResultManifest) -> str:
+    return f"{found.scored}/{found.data.config}/"
+
+
+def _part(name: str) -> str:
+    """Return a name as a part of a path on any system, at most 90 characters long."""
+    part = plain(name) if len(name) <= 80 else f"{plain(name[:70])}-{fingerprint(name)[:8]}"
+    return f"model-{part}" if _RESERVED.fullmatch(part) else part
 
 
 def _model(found: ResultManifest) -> dict[str, Any]:
@@ -88,7 +157,8 @@ def _model(found: ResultManifest) -> dict[str, Any]:
         "trained_on_test": ", ".join(model.trained_on_test),
     }
     given = {key: value for key, value in details.items() if value}
-    return {"name": name, "id": name if "/" in name else f"unknown/{name}", "additional_details": given}
+    parts = (name if "/" in name else f"unknown/{name}").split("/", 2)
+    return {"name": name, "id": "/".join(map(_part, parts)), "additional_details": given}
 
 
 def _score(result: Result, name: str, score: ResultScore) -> dict[str, Any]:
@@ -105,7 +175,7 @@ def _score(result: Result, name: str, score: ResultScore) -> dict[str, Any]:
         ends = {"lower": score.low, "upper": score.high, "confidence_level": 0.95}
         uncertainty["confidence_interval"] = ends | {"method": f"clustered by {score.clusters} subjects"}
     return {
-        "evaluation_result_id": f"{found.scored}/{found.data.config}/{name}",
+        "evaluation_result_id": f"{_prefix(found)}{name}",
         "evaluation_name": f"{found.scored} {found.data.config} {test}".strip(),
         "source_data": data,
         "metric_config": _metric(found.task.name, measure),

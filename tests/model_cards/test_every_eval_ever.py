@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -146,11 +148,102 @@ def test_scores_that_are_neither_good_nor_bad_are_left_out() -> None:
     assert [one["metric_config"]["metric_name"] for one in log(scores)["evaluation_results"]] == ["f1"]
 
 
-@pytest.mark.parametrize("name", ["../../x", "..", "a/../../b", "ORG/.hidden", "a b/c\n"])
+NAMES = [
+    "../../x",
+    "..",
+    "a/../../b",
+    "ORG/.hidden",
+    "a b/c\n",
+    "x" * 5000,
+    "\u65e5" * 300,
+    "CON",
+    "data/nul.txt",
+    "a" * 90,
+]
+
+
+def written(tmp_path: Path, hits: int = 1, **model: Any) -> list[Path]:
+    """Write one result, and return the files of its export."""
+    a_result.write_clozes(tmp_path / "results", "newlama-1112", a_result.clozes(hits), **model)
+    return write_logs(read_results(tmp_path / "results"), tmp_path / "out")
+
+
+def problems(path: Path, top: Path) -> list[Any]:
+    """Return what the database's own validator has against a file."""
+    core = pytest.importorskip(
+        "every_eval_ever.validator.validation_core",
+        reason="every-eval-ever, which needs Python 3.12, is not installed",
+    )
+    there = {file.relative_to(top).as_posix() for file in top.rglob("*") if file.is_file()}
+    at = path.relative_to(top).as_posix()
+    report = core.validate_file(
+        path,
+        repo_path=at,
+        available_files=there,
+        read_repo_file=lambda name: (top / name).read_text("utf-8"),
+        run_semantic_checks=True,
+    )
+    developer = report.warnings and "developer" in report.warnings[0]["msg"]  # of models that have none
+    return [*report.errors, *(() if developer else report.warnings)]
+
+
+@pytest.mark.parametrize("name", ["ORG/model", "gpt2", *NAMES])
+def test_the_databases_validator_takes_all_files(name: str, tmp_path: Path) -> None:
+    revision = "c" * 40 if len(name) < 300 else "r"
+    (path,) = written(tmp_path, name=name, revision=revision)
+    samples = path.with_name(f"{path.stem}_samples.jsonl")
+    assert problems(path, tmp_path / "out") == []
+    assert problems(samples, tmp_path / "out") == []
+
+
+def test_items_are_exported_with_their_scores(tmp_path: Path) -> None:
+    (path,) = written(tmp_path, hits=3)
+    log = json.loads(path.read_text("utf-8"))
+    detail = log["detailed_evaluation_results"]
+    lines = (tmp_path / "out" / detail["file_path"]).read_bytes()
+    assert detail["checksum"] == hashlib.sha256(lines).hexdigest()
+    samples = [json.loads(line) for line in lines.splitlines()]
+    assert len(samples) == detail["total_rows"] == 10
+    assert [sample["evaluation"] for sample in samples[2:4]] == [
+        {"score": 1.0, "is_correct": True},
+        {"score": 0.0, "is_correct": False},
+    ]
+    (score,) = log["evaluation_results"]
+    of = {(sample["evaluation_id"], sample["model_id"], sample["evaluation_result_id"]) for sample in samples}
+    assert of == {(log["evaluation_id"], log["model_info"]["id"], score["evaluation_result_id"])}
+
+
+def test_an_id_is_made_of_the_content(tmp_path: Path) -> None:
+    """Another revision of a model has another file; the same result at another time has the same."""
+    (first,) = written(tmp_path / "1", name="ORG/model", revision="c" * 40)
+    (other,) = written(tmp_path / "2", name="ORG/model", revision="d" * 40)
+    (scores,) = written(tmp_path / "3", hits=2, name="ORG/model", revision="c" * 40)
+    for path in (tmp_path / "1" / "results").rglob("*.json"):
+        os.utime(path, (1, 1))
+    (again,) = write_logs(read_results(tmp_path / "1" / "results"), tmp_path / "1" / "out")
+    assert again == first
+    assert json.loads(again.read_text("utf-8"))["retrieved_timestamp"] == "1"
+    assert len({first.name, other.name, scores.name}) == 3
+    assert first.parent.relative_to(tmp_path / "1") == other.parent.relative_to(tmp_path / "2")
+
+
+@pytest.mark.parametrize("options", [{"beams": 2}, {"temperature": 2.0}])
+def test_other_options_are_another_result(options: dict[str, Any]) -> None:
+    content = {
+        "model": {"name": "ORG/m", "revision": "c" * 40},
+        "data": {"config": "newlama-1112", "hash": "h"},
+        "scores": {"test/exact_match": estimate(5.0)},
+    }
+    ids = {
+        evaluation_log(a_result.from_content(Path("a.json"), content | {"task": task}), 1)["evaluation_id"]
+        for task in ({"name": "lama", "options": options}, {"name": "lama", "options": {}})
+    }
+    assert len(ids) == 2
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_no_name_of_a_model_leads_out_of_the_folder(name: str, tmp_path: Path) -> None:
-    item = {"id": "1", "cluster": "a", "relation": "r", "exact_match": 1.0}
-    a_result.write_clozes(tmp_path / "results", "newlama-1112", [item], name=name, revision="c" * 40)
-    written = write_logs(read_results(tmp_path / "results"), tmp_path / "out")
-    assert [path.resolve() for path in written] == list((tmp_path / "out").rglob("*.json"))
-    assert all(".." not in path.relative_to(tmp_path).parts for path in written)
-    assert written == write_logs(read_results(tmp_path / "results"), tmp_path / "out")
+    (path,) = written(tmp_path, name=name, revision="c" * 40 if len(name) < 300 else "r")
+    assert [path.resolve()] == list((tmp_path / "out").rglob("*.json"))
+    assert ".." not in path.relative_to(tmp_path).parts
+    assert max(map(len, path.relative_to(tmp_path).parts)) < 100
