@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from huggingface_hub import HfApi
 from huggingface_hub.hf_api import DatasetInfo, RepoFile
+from safetensors import SafetensorError, safe_open
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import read_small
@@ -100,8 +101,8 @@ def publish_model(
     ``ORG/NAME@TAG``. Yields a line for each step.
 
     Raises UsageError or InputError, before anything is sent, if the folder has no finished checkpoint, its files are
-    damaged or not safetensors, nobody else could load its base, or ``dataset`` has another manifest than the data that
-    the model was trained or scored on. Raises what ``publish`` raises.
+    damaged, not safetensors or not finite, nobody else could load its base, or ``dataset`` has another manifest than
+    the data that the model was trained or scored on. Raises what ``publish`` raises.
     """
     found = read_checkpoint(path)
     twin = None if dataset is None else PublishedDataset.find(dataset)
@@ -158,6 +159,7 @@ def read_checkpoint(folder: Path) -> FinishedCheckpoint:
         checkpoint.load_tokenizer(str(folder))
     except InputError as error:
         raise InputError(f"{error}; copy the files of the base model's tokenizer there") from None
+    _check_finite([folder / name for name in weights])
     files: dict[str, Content] = {}
     names = {"model": (_CONFIG, _INDEX, "generation_config.json"), "adapter": (ADAPTER,), "expansion": (SPEC, _CONFIG)}
     for name in (*weights, *names[kind], *_TOKENIZER, "loss.png"):
@@ -170,6 +172,19 @@ def read_checkpoint(folder: Path) -> FinishedCheckpoint:
         files[_CONFIG] = _json(library_config(record.architecture == "encoder-decoder"))
         files[SPEC] = _json(_expansion(folder))
     return FinishedCheckpoint(folder, kind, files, weights, record, base)
+
+
+def _check_finite(files: Sequence[Path]) -> None:
+    """Raise InputError for weights that are not finite numbers. One tensor is in memory at a time."""
+    for path in files:
+        try:
+            with safe_open(path, "pt") as weights:
+                names = weights.keys()
+                wrong = next((one for one in names if not weights.get_tensor(one).float().isfinite().all()), None)
+        except SafetensorError as error:
+            raise InputError(f"{path}: {error}; copy it again") from None
+        if wrong is not None:
+            raise InputError(f"{path}: {wrong} has numbers that are not finite; train again, with a lower rate")
 
 
 def revision(found: FinishedCheckpoint, card: Card, head: Head | None = None) -> Revision:

@@ -703,7 +703,22 @@ def outside(folder: Path) -> None:
     (folder / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
+def not_finite(folder: Path) -> None:
+    """One number is none, and the record says so: somebody sends on what diverged."""
+    weights = load_file(folder / "model.safetensors")
+    weights["transformer.h.1.mlp.c_fc.weight"][3, 4] = float("nan")
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    record = json.loads((folder / "training.json").read_text("utf-8"))
+    files = [file for file in record["files"] if file["path"] != "model.safetensors"]
+    rewrite(folder / "training.json", files=files)
+
+
 REFUSED: dict[str, tuple[str, Callable[[Path], None], str]] = {
+    "weights that are not finite": (
+        "diff",
+        not_finite,
+        r"model\.safetensors: transformer\.h\.1\.mlp\.c_fc\.weight has",
+    ),
     "no folder": ("diff", lambda folder: shutil.rmtree(folder), "no such folder"),
     "an unfinished run": ("diff", remove("training.json"), "so it is not a finished run of `temporalwiki train`"),
     "several phases": ("diff", several, "it has several checkpoints; publish one of them, such as .*0910"),
@@ -718,7 +733,7 @@ REFUSED: dict[str, tuple[str, Callable[[Path], None], str]] = {
     "layers that are cut off": ("k_adapter", cut("expansion.safetensors"), "not fully covered"),
     "no configuration": ("diff", remove("config.json"), "the folder holds no checkpoint .no config.json"),
     "a damaged configuration": ("diff", cut("config.json"), "config.json"),
-    "a damaged tokenizer": ("diff", cut("tokenizer.json"), "cannot load a tokenizer: .*; copy the files"),
+    "a damaged tokenizer": ("diff", cut("tokenizer.json"), "tokenizer.json: not a tokenizer .*; copy the files"),
     "no vocabulary": ("diff", remove("tokenizer.json"), "cannot load a tokenizer: .*; copy the files"),
     "no tokenizer": ("lora", remove("tokenizer_config.json"), "no tokenizer: tokenizer_config.json is missing"),
     "a damaged record": ("diff", cut("training.json"), "training.json: not the record of a training run"),
