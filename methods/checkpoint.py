@@ -88,11 +88,11 @@ class _AdapterConfig(msgspec.Struct):
     megatron_config: Any = None
     r: _Rank = 8
     rank_pattern: dict[str, _Rank] | None = None
-    alpha_pattern: dict[_Module, float] | None = None
+    alpha_pattern: Annotated[dict[_Module, float], msgspec.Meta(max_length=_MOST_LAYERS)] | None = None
     target_modules: list[str] | str | None = None
     exclude_modules: list[str] | str | None = None
     layers_pattern: list[str] | str | None = None
-    modules_to_save: list[str] | None = None
+    modules_to_save: Annotated[list[str], msgspec.Meta(max_length=_MOST_LAYERS)] | None = None
     layer_replication: list[tuple[int, int]] | None = None
     init_lora_weights: bool | Annotated[str, msgspec.Meta(pattern=r"\A[a-z]+(_niter_[0-9]{1,2})?\Z")] | None = None
 
@@ -107,12 +107,13 @@ class _AdapterConfig(msgspec.Struct):
             if not re.fullmatch(_MODULE, name):
                 raise ValueError(f"{name[:80]!r} is not the name of a module")
 
-    def has_patterns(self) -> bool:
-        """Return whether peft would read more than names of modules as regular expressions: some run for ever."""
+    def takes_long(self) -> bool:
+        """Return whether peft would read patterns, some of which run for ever, or compare a great many names."""
         texts = [text for text in (self.target_modules, self.exclude_modules) if isinstance(text, str)]
         layers = self.layers_pattern or []
         texts += [*(self.rank_pattern or ()), *([layers] if isinstance(layers, str) else layers)]
-        return not all(re.fullmatch(_MODULE, text) for text in texts)
+        listed = [names for names in (self.target_modules, self.exclude_modules) if isinstance(names, list)]
+        return sum(map(len, [texts, *listed])) > _MOST_LAYERS or not all(re.fullmatch(_MODULE, text) for text in texts)
 
 
 class _WeightIndex(msgspec.Struct):
@@ -286,7 +287,7 @@ def _with_added(folder: Path, base: Any, reference: str) -> Any:
         raise InputError(f"{folder}: there is {ADAPTER}, but no {ADAPTER_WEIGHTS}{why}")
     missing: list[str] = []
     unexpected: list[str] = []
-    config = _lora_config(folder)
+    config = _lora_config(folder, base)
     with _readable(reference, "does not fit its base model"):
         try:
             own_embeddings = _fit_embeddings(base, folder)
@@ -307,21 +308,23 @@ def _with_added(folder: Path, base: Any, reference: str) -> Any:
     return adapted
 
 
-def _lora_config(folder: Path) -> PeftConfig:
-    """Return the configuration of an adapter. The names and shapes of its tensors replace patterns.
+def _lora_config(folder: Path, base: Any) -> PeftConfig:
+    """Return the configuration of an adapter of ``base``. The names and shapes of its tensors replace patterns.
 
     Raises InputError for a configuration that is not safe, and for weights without tensors of LoRA.
     """
     checked = read_json(folder / ADAPTER, _AdapterConfig, "the configuration of a peft adapter")
     with _readable(folder / ADAPTER, "not the configuration of a peft adapter"):
         config = PeftConfig.from_pretrained(folder)
-        if checked.has_patterns():
+        if checked.takes_long():
             with safe_open(folder / ADAPTER_WEIGHTS, "pt") as file:
                 keys = file.keys()
-                of = {found[1]: key for key in keys if (found := _ADAPTED.fullmatch(key))}
+                known = {name for name, _ in base.named_modules()}  # peft reads the names as patterns
+                named = ((found[1], key) for key in keys if (found := _ADAPTED.fullmatch(key)))
+                of = {name: key for name, key in named if name in known}
                 ranks = {name: file.get_slice(key).get_shape()[0] for name, key in of.items()}
             if not ranks:
-                raise InputError(f"{folder / ADAPTER_WEIGHTS}: holds no tensors of LoRA")
+                raise InputError(f"{folder / ADAPTER_WEIGHTS}: holds no tensors of LoRA for its base model")
             ((config.r, _),) = Counter(ranks.values()).most_common(1)
             config.rank_pattern = {name: rank for name, rank in ranks.items() if rank != config.r}
             config.target_modules = set(ranks)

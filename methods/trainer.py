@@ -318,10 +318,10 @@ def damage(folder: Path) -> str | None:
     """Return what is wrong with a folder that ``mark_complete`` marked, or None."""
     try:
         files = read_json(folder / _COMPLETE, _Marker, "a list of files").files
-    except InputError as error:
+        found = ((file.path, file.problem(folder)) for file in files)
+        return next((f"{folder / path}: {problem}" for path, problem in found if problem), None)
+    except (InputError, OSError) as error:
         return str(error)
-    found = ((file.path, file.problem(folder)) for file in files)
-    return next((f"{folder / path}: {problem}" for path, problem in found if problem), None)
 
 
 @contextlib.contextmanager

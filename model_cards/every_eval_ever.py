@@ -70,9 +70,10 @@ def _samples(result: Result, log: Mapping[str, Any]) -> Iterator[bytes]:
     for score in log["evaluation_results"]:
         test, _, name = score["evaluation_result_id"].removeprefix(_prefix(result.manifest)).rpartition("/")
         measure = MEASURES.get(name)
-        figure = measure and measure.scale.percent and (measure.needs or name)
-        for item in items if figure else ():
-            value, split = item.get(figure), str(item.get("split", ""))
+        if measure is None or not measure.scale.percent:
+            continue
+        for item in items:
+            value, split = item.get(measure.needs or name), str(item.get("split", ""))
             if split != test and not (test == "all" and split in (measure.of or split)):
                 continue
             if isinstance(value, int | float) and math.isfinite(value) and item.get("form", "name") == "name":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,6 +24,7 @@ from temporalwiki.methods import needs
 
 UNKNOWN = "unknown"  # the precision in results, if a log does not tell it
 _MOST_BYTES = 2 << 30  # the largest log, unpacked
+_MOST_NATS = 1e30  # of a text
 _ROUNDING = 1e-3  # nats that a log-likelihood may be above zero
 _NOISE = 0.25  # nats by which a text may seem likelier than its beginning: models compute in half precision
 _GREEDY = {"until": [], "max_gen_toks": 20, "do_sample": False, "temperature": 0}  # settings of our task of lm_eval
@@ -36,7 +36,7 @@ _ANSWERS, _PROBES, _OBJECTS = "twiki_answers", "twiki_probes", "twiki_objects"  
 Item = dict[str, Any]
 
 
-_Tokens = Annotated[int, msgspec.Meta(ge=0)]
+_Tokens = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 
 
 class _Doc(msgspec.Struct):
@@ -218,7 +218,7 @@ class LoggedModel(Model):
             _check_prompt(before, "")
             _check_prompt(scored, text)
         nll = [-response[0] for response in responses if not isinstance(response, str)]
-        if len(nll) != len(asked) or not all(map(math.isfinite, nll)):
+        if len(nll) != len(asked) or not all(abs(one) < _MOST_NATS for one in nll):
             raise ValueError("log-likelihoods are finite numbers")
         if min(nll) < -_ROUNDING or (task == _OBJECTS and nll[0] - nll[1] < -_NOISE):
             raise ValueError("a log-likelihood is above zero")

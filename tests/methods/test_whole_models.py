@@ -245,6 +245,24 @@ def test_no_pattern_of_an_adapter_is_run(case: str, tmp_path: Path) -> None:
     checkpoint.check_added(folder, str(base))
 
 
+def test_the_name_of_a_tensor_is_no_pattern_either(tmp_path: Path) -> None:
+    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
+    name = added("lora", base, folder)
+    rewrite(folder / "adapter_config.json", target_modules=".*c_attn")
+    endless = {f"base_model.model.((\\w+\\.?)+)+!.lora_{part}.weight": torch.ones(3, 3) for part in "AB"}
+    save_file(load_file(folder / name) | endless, folder / name, {"format": "pt"})
+    with pytest.raises(InputError, match="2 tensors are in the weights, but not in the model"):
+        checkpoint.load_model(str(folder))
+
+
+def test_a_great_many_names_are_not_compared(tmp_path: Path) -> None:
+    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
+    added("lora", base, folder)
+    many = {f"x{i}": 3 for i in range(50_000)}
+    rewrite(folder / "adapter_config.json", rank_pattern=many, target_modules=["c_attn", *many])
+    assert not checkpoint.load_model(str(folder)).peft_config["default"].rank_pattern
+
+
 @pytest.mark.parametrize("kind", ["lora", "k_adapter"])
 @pytest.mark.fault("hostile model folder", "an adapter or layers whose base are they themselves", "refused")
 def test_a_base_that_is_no_whole_model_is_refused(kind: str, tmp_path: Path) -> None:
