@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import regex
 import yaml
 
 from temporalwiki.base.normalization import normalize
@@ -72,7 +73,8 @@ def _answer_part(reply: str) -> str:
 _LETTERS = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _WORD = re.compile(rf"[{_LETTERS}]|[^\s{_LETTERS}/|—–:;()\[\]<>=]+")
 _POSSESSIVE = re.compile(r"['’]s\b[^\w]*$", re.IGNORECASE)
-_EDGES = re.compile(r"\A[\W_]+(?=\w)|(?<=\w)[\W_]+\Z")
+# in which marks, such as vowel signs, are in words
+_EDGES = regex.compile(r"(?V1)\A[[\W_]--\p{N}]+(?=[\w\p{N}])|(?<=[\w\p{N}])[[\W_]--\p{N}]+\Z")
 # these words before a name, or a name right after it, make it another name
 _OTHER_BEFORE = frozenset(
     "new north south east west northern southern eastern western upper lower greater saint st san old little".split()  # noqa: SIM905

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.templates import SENTINEL, RelationTemplate, one_line, unsafe_label
 from temporalwiki.builders.wikidata.align import filtered, says
+from temporalwiki.builders.wikipedia.words import plain
 
 Row = Mapping[str, Any]
 
@@ -92,7 +92,7 @@ def _cannot_be_asked(row: Row, template: RelationTemplate) -> str | None:
 
 def _is_disambiguated(title: str, label: str) -> bool:
     """Return whether a title is the label and an addition: "Easton (band)" or "Easton, Ohio"."""
-    title, label = (unicodedata.normalize("NFC", one_line(text)).casefold() for text in (title, label))
+    title, label = (plain(one_line(text)).casefold() for text in (title, label))
     return title.startswith((f"{label} (", f"{label}, "))
 
 

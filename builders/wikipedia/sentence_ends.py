@@ -69,11 +69,11 @@ def goes_on(before: str, after: str, words: Words) -> bool:
     The time does not depend on the length of the texts.
     """
     end, first = before.rstrip(), after.lstrip()[0]
-    if first.islower() or first in "」』），、；：" or (first in CLOSERS and CLOSERS.issuperset(after.strip())):
+    if first.islower() or (first in CLOSERS and (first in "」』），、；：" or CLOSERS.issuperset(after.strip()))):
         return True
-    if end[-1] in "」』”’》）" and words.after_quotation and words.after_quotation.match(after):
+    if words.after_quotation and end[-1] in "」』”’》）" and words.after_quotation.match(after):
         return True
-    if end == before and after[0] == first and not _may_be_glued(end, after):
+    if len(end) == len(before) and after[0] == first and not _may_be_glued(end, after):
         return True
     if end[-1] != ".":
         return False
@@ -81,19 +81,23 @@ def goes_on(before: str, after: str, words: Words) -> bool:
         return True  # "; and 3. Roosevelt", but not "on November 1. Roosevelt"
     word = end[-60:].rsplit(" ", 1)[-1].lstrip(_OPENERS)
     plain = word.lower()
-    if plain in words.goes_on or _is_caseless_initial(end, word):
+    if plain in words.goes_on or (not word.isascii() and _is_caseless_initial(end, word)):
         return True
     if first.isdigit():
         if plain in words.before_a_number or _DOTTED.search(word):
             return True
         return words.largest_ordinal is not None and word[:-1].isdigit() and _BEFORE_NUMBER.match(after) is not None
-    return words.largest_ordinal is not None and _is_ordinal(end, word, after, words.largest_ordinal, words.opens)
+    if words.largest_ordinal is None:
+        return False
+    return _is_ordinal(end, word, after, words.largest_ordinal, words.opens)
 
 
 def _is_ordinal(end: str, word: str, after: str, largest: int, opens: frozenset[str]) -> bool:
     """Return whether a word is an ordinal, and ``after`` does not begin a sentence."""
-    ordinal, following = _ORDINAL.fullmatch(word), _WORD.match(after[:60])
-    if not ordinal or not following or following[1].lower() in opens:
+    if not (ordinal := _ORDINAL.fullmatch(word)):
+        return False
+    following = _WORD.match(after[:60])
+    if not following or following[1].lower() in opens:
         return False
     if ordinal[1] is None or _ROMAN.fullmatch(following[1]):
         return True
@@ -120,7 +124,7 @@ def _may_be_glued(end: str, after: str) -> bool:
 
 def _is_caseless_initial(end: str, word: str) -> bool:
     """Return whether a word is one letter of a script without capitals, with a full stop, and not after a number."""
-    if word.isascii() or len(word) > 5 or word[0].lower() != word[0].upper() or not word[0].isalpha():
+    if len(word) > 5 or word[0].lower() != word[0].upper() or not word[0].isalpha():
         return False
     marks = all(unicodedata.category(character)[0] == "M" for character in word[1:-1])
     return marks and not _UNSPACED.match(word) and not end[: -len(word)].rstrip()[-1:].isdigit()

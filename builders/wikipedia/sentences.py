@@ -158,17 +158,19 @@ def _mended(segments: Iterable[str], words: Words) -> Iterator[str]:
     """Yield the sentences, corrected where the segmenter cut inside a sentence or missed the end of one."""
     parts: list[str] = []  # of the current sentence; only the last one is examined, so the time stays linear
     for segment in (part for whole in segments for part in _cut_further(whole, words)):
-        if parts and (last := parts[-1].rstrip())[-2:-1] == " " and last[-1] in _OPENING:  # the next sentence
-            parts[-1:], segment = filter(None, [last[:-2]]), parts[-1][len(last) - 2 :] + segment
-        elif parts and (closing := (_CLOSING if last == parts[-1] else _RAISED).match(segment)):
-            parts[-1], segment = parts[-1] + closing[0], segment[closing.end() :]
-        if parts and not segment.strip():
-            parts[-1] += segment
-            continue
-        # a word with full stops may be in several parts
-        if parts and not goes_on(parts[-1] if len(parts[-1]) > 9 else "".join(parts[-4:]), segment, words):
-            yield "".join(parts)
-            parts = []
+        if parts:
+            last = parts[-1].rstrip()
+            if last[-1] in _OPENING and last[-2:-1] == " ":  # it opens the next sentence
+                parts[-1:], segment = filter(None, [last[:-2]]), parts[-1][len(last) - 2 :] + segment
+            elif not segment[0].isalpha() and (closing := (_CLOSING if last == parts[-1] else _RAISED).match(segment)):
+                parts[-1], segment = parts[-1] + closing[0], segment[closing.end() :]
+            if parts and not segment.strip():
+                parts[-1] += segment
+                continue
+            # a word with full stops may be in several parts
+            if parts and not goes_on(parts[-1] if len(parts[-1]) > 9 else "".join(parts[-4:]), segment, words):
+                yield "".join(parts)
+                parts = []
         parts.append(segment)
     if parts:
         yield "".join(parts)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from temporalwiki.eval_harness.metrics.knowledge_match import exact_match
 from temporalwiki.eval_harness.references import choices_of, right_answers
-from temporalwiki.eval_harness.replies import OUTCOMES, outcome, read, without_reasoning
+from temporalwiki.eval_harness.replies import OUTCOMES, _words, outcome, read, without_reasoning
 
 
 def fact(subject: str, right: str, gone: str = "", aliases: tuple[str, ...] = (), **more: Any) -> dict[str, Any]:
@@ -109,3 +109,10 @@ def test_a_model_that_repeats_a_name_is_read_in_little_time(loop: str) -> None:
 
 def test_long_replies_take_little_time() -> None:
     assert outcome("I think Jonas Harrow was not, until " * 20_000 + "Answer: Mira Velden", FACTS["head"]) == "new"
+
+
+@pytest.mark.parametrize("word", ["पिता", "மதுரை", "ঢাকা", "km²", "Roma"])
+def test_a_word_keeps_its_last_sign(word: str) -> None:
+    text = f"«{word}»!"
+    [found] = _words(text)
+    assert text[found.start : found.end] == word

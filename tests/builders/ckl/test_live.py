@@ -23,7 +23,7 @@ from oracle import changes
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl import live as module
-from temporalwiki.builders.ckl.eligibility import reason_to_drop
+from temporalwiki.builders.ckl.eligibility import _is_disambiguated, reason_to_drop
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.live import live
 from temporalwiki.builders.ckl.templates import find_template
@@ -656,3 +656,18 @@ def test_whatever_the_labels_rows_are_sound(
             assert compared(answer)
             assert answer.casefold() not in row["subject"].casefold()
             assert row["subject"].casefold() not in answer.casefold()
+
+
+@pytest.mark.parametrize(
+    ("title", "label", "expected"),
+    [
+        ("Easton (band)", "Easton", True),
+        ("Easton, Ohio", "easton", True),
+        ("L’Aquila (town)", "L'Aquila", True),
+        ("J. R. Weber (painter)", "J.R. Weber", True),
+        ("Saint‑Paul, Ohio", "Saint-Paul\u200e", True),
+        ("Easton", "Easton", False),
+    ],
+)
+def test_a_title_with_an_addition_is_of_another_thing(title: str, label: str, expected: bool) -> None:
+    assert _is_disambiguated(title, label) is expected
