@@ -45,7 +45,7 @@ class _Stripper(HTMLParser):  # elements that begin a line in a browser begin on
 def plain(text: str) -> str:
     """Return text without HTML, accents, control characters and typography; lines stay."""
     stripper = _Stripper()
-    stripper.feed(text)
+    stripper.feed(text.replace(" ++ ", "<br>"))  # as the files of 2015 to 2017 end a line
     stripper.close()
     text = unicodedata.normalize("NFKD", stripper.text).translate(str.maketrans("’‘“”–—", "''\"\"--"))
     text = "".join(c for c in text if c == "\n" or unicodedata.category(c)[0] not in "CM")
@@ -168,7 +168,7 @@ class Snapshot:
         here: Any = self.countries[path]
         for step in name.split(" / "):
             here = next((here[one] for one in step.split("|") if one in here), {}) if isinstance(here, dict) else None
-        texts: list[Any] = [here.get(kind, "") for kind in ("text", "note")] if isinstance(here, dict) else [None]
+        texts: list[Any] = [here.get(kind) or "" for kind in ("text", "note")] if isinstance(here, dict) else [None]
         if not all(isinstance(text, str) for text in texts):
             self.problems.append(f"{path}: {name}: not text")
             return ""

@@ -269,6 +269,15 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_converted(case: str, tmp_p
     assert "Norland" in {page.title for page in pages}
 
 
+def test_a_field_of_2015_without_text_is_no_problem(tmp_path: Path) -> None:
+    old = country("Norland") | {"Geography": {"Map": {"text": None}, "Location": {"text": None}}}
+    old["Geography"]["Elevation extremes"] = {"highest point": {"text": "Mount Ul 1,204 m"}}
+    write_clone(tmp_path / "clone", [("2015-12-30T22:00:00+00:00", {"europe/no.json": old})])
+    found = convert.read_snapshot(tmp_path / "clone", "20160101")
+    _, items = convert.convert(found)
+    assert "Mount Ul" in {item.labels["en"] for item in items} and found.problems == []
+
+
 def test_paths_that_are_no_country_are_not_read(tmp_path: Path) -> None:
     files = {path: country("Evil") for path in ("meta/xx.json", "oceans/xx.json", "a/b/no.json", "europe/nor.json")}
     pages, _ = converted(tmp_path, {"europe/no.json": country("Norland")} | files)
@@ -342,6 +351,7 @@ def capitals(dumps: Path, date: str) -> set[str]:
         ("a<br>b<br/>c", "a\nb\nc"),
         ("a <em class='x'>b</em>", "a b"),
         ("a<!-- c -->b", "ab"),
+        ("A (B) ++ C", "A (B)\nC"),
         ("&lt;b&gt; &amp;&nbsp;&eacute;", "<b> & e"),
         ("Š “x” – y", 'S "x" - y'),
         ("a\x00\x0b\u202eb", "ab"),
