@@ -53,9 +53,9 @@ class Seal(msgspec.Struct, frozen=True):
 
 @functools.cache
 def code() -> str:
-    """Return the SHA-256 of the source files that decide which facts become probes."""
+    """Return the SHA-256 of the source files and tables of words that decide which facts become probes."""
     here, found = Path(__file__).resolve().parent, hashlib.sha256()
-    for file in sorted([*here.glob("wikidata/*.py"), *here.glob("wikipedia/*.py"), here / "finish.py"]):
+    for file in sorted([*here.glob("wiki*/*.py"), *here.glob("wiki*/*.yaml"), here / "finish.py"]):
         found.update(f"{file.name} {hashlib.sha256(file.read_bytes()).hexdigest()}\n".encode())
     return found.hexdigest()
 

@@ -37,7 +37,7 @@ def test_a_clone_without_links_works(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(tmp_path / "src")}
     words = [sys.executable, "-c", _IMPORTS]
     place = subprocess.run(words, check=True, env=environment, capture_output=True, text=True).stdout
-    assert Path(place.strip()) == tmp_path / "api" / "evaluate.py"
+    assert Path(place.strip()).resolve() == tmp_path / "api" / "evaluate.py"
     words = [sys.executable, "-m", "temporalwiki", "list", "methods", "--json"]
     listed = subprocess.run(words, check=True, env=environment, capture_output=True, text=True, cwd=tmp_path).stdout
     assert "k_adapter" in listed

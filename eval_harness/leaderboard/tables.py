@@ -134,8 +134,11 @@ def paid(board: ModelBoard, line: ModelLine, row: Row) -> tuple[int | None, floa
 
 
 def _learned(board: ModelBoard, line: ModelLine, row: Row) -> float:
-    """Return how many more new facts a model knows than its start model; nan if that is not known."""
-    start = board.initial_of(line)
+    """Return how many more new facts a model knows than its start model; nan if that is not known.
+
+    A control learned nothing, and of a model without a rank, that cannot be told.
+    """
+    start = None if line.initial or line.control or row.rank_best is None else board.initial_of(line)
     before = [one for one in start.rows if NEW.score.of(one) and one.tested == row.tested] if start else []
     same = [one for one in line.rows if (one.measure, one.tested) == (row.measure, row.tested)]
     named = [one.items for one in same if one.test == "name/all"]

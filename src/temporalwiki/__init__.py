@@ -6,13 +6,12 @@ raise ``temporalwiki.errors.InputError``, or ``UsageError`` for a wrong argument
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
-if (Path(__file__).parent / "base").is_file():
+if importlib.util.find_spec(f"{__name__}.base") is None:
     # Windows checks out a link to a package as a file with the link's target. The packages lie two folders up.
-    __path__.append(str(Path(__file__).parents[2]))
+    __path__.append(f"{__path__[0]}/../..")
 
 from temporalwiki import errors
 

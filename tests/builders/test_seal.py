@@ -146,3 +146,19 @@ def test_a_seal_is_written_once_and_before_its_month(sealed: Path, dumps: Path) 
     for wrong in ("2021-13", "202112", "../../x"):
         with pytest.raises(UsageError, match="is not a month: write YYYY-MM"):
             seals.seal(sealed, wrong)
+
+
+@pytest.mark.parametrize("file", ["wikidata/align.py", "wikipedia/words.yaml", "finish.py"])
+def test_the_hash_of_the_code_covers_its_tables_of_words(
+    file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(seals, "__file__", str(tmp_path / "seal.py"))
+    hashes = []
+    for text in ("a", "b"):
+        for name in ("wikidata/align.py", "wikipedia/words.yaml", "finish.py"):
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(text if name == file else "same")
+        seals.code.cache_clear()
+        hashes.append(seals.code())
+    seals.code.cache_clear()
+    assert hashes[0] != hashes[1]

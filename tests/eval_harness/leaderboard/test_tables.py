@@ -451,7 +451,9 @@ def test_without_the_task_there_is_no_table_of_learned_and_forgotten() -> None:
 def known(label: str, method: str | None, new: float, tokens: int | None, **of: Any) -> list[Row]:
     of = {"label": label, "method": method, "month": "0910" if tokens else None, "tokens": tokens} | of
     of |= {"task": "learned_and_forgotten", "test": "all", "higher_is_better": True}
-    return [make_row(measure="new_known", value=new, **of), make_row(measure="old_known", value=70.0, **of)]
+    rank = None if of.get("control") or label == "initial" or new <= 20 else 1  # 20 % are known by chance
+    new_known = make_row(measure="new_known", value=new, rank_best=rank, **of)
+    return [new_known, make_row(measure="old_known", value=70.0, **of)]
 
 
 def test_the_price_list_divides_what_was_paid_by_the_facts_that_the_start_model_did_not_know() -> None:
@@ -460,6 +462,7 @@ def test_the_price_list_divides_what_was_paid_by_the_facts_that_the_start_model_
         *known("initial", "initial", 20.0, 1_000, trainable=0, seconds=4.0, month=None),
         *known("diff", "diff", 60.0, 9_000, trainable=1_000, seconds=36.0),
         *known("lora", "lora", 20.0, 9_000, trainable=10, seconds=20.0),
+        *known("shuffled", "shuffled", 25.0, 9_000, trainable=10, seconds=20.0, control=True),
         *known("initial, with evidence", "initial", 90.0, 1_000, month=None, retrieved="evidence", control=True),
     ]
     table = TABLES["prices"](rows)
@@ -470,6 +473,7 @@ def test_the_price_list_divides_what_was_paid_by_the_facts_that_the_start_model_
     # 40 facts: 40 % of them are 16
     assert shown["diff"] == ["diff", 60.0, 70.0, 8_000, 32, 4_000, 500, 2]
     assert shown["lora"] == ["lora", 20.0, 70.0, 8_000, 16, 40, None, None]
+    assert shown["shuffled"][-2:] == [None, None]  # a control learned no fact, whatever its number
     assert shown["initial"] == ["initial", 20.0, 70.0, None, None, None, None, None]
     assert shown["initial, with evidence"][1] == 90.0
 
