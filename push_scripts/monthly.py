@@ -263,6 +263,10 @@ def _live_ckl(
     there = {path[10:-5] for path in head.files if path.startswith("manifests/")}
     there |= {made.name for made in read_manifests(job.beside("ckl")) if not has_rows(made)}
     missing = {name: config for name, config in configs.items() if name not in there}
+    tag = f"{months[-1][9:13]}.{months[-1][13:15]}"
+    if not missing and head.commit and tag not in head.tags and not dry_run:  # a run was killed before the tag
+        ckl.tag(tag, head.commit)
+        yield f"{ckl.name}: tag {tag}"
     if not missing:
         if said := damage(head, published_ckl(head), job.beside("ckl")):
             raise InputError(f"{ckl.name}: {said}")
@@ -304,7 +308,6 @@ def _live_ckl(
                 say(f"warning: {warning}")
             counts = manifest.counts
             yield f"{config.name}: {counts.kept:,} rows from {counts.read:,} facts, in {job.beside('ckl')}"
-    tag = f"{months[-1][9:13]}.{months[-1][13:15]}"
     yield from publish_dataset(job.beside("ckl"), ckl.repo_id, tag=None if tag in head.tags else tag)
 
 
