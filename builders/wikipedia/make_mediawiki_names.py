@@ -1,6 +1,6 @@
 """Make mediawiki_names.yaml: the names that MediaWiki itself knows in each language.
 
-    python -m temporalwiki.builders.wikipedia.make_mediawiki_names MEDIAWIKI CONFIG EXTRACTION > mediawiki_names.yaml
+    python -m temporalwiki.builders.wikipedia.make_mediawiki_names MEDIAWIKI CONFIG EXTRACTION
 
 The three folders are checkouts: of wikimedia/mediawiki, for the names of each language; of
 wikimedia/operations-mediawiki-config, for the additions of each wiki; and of dbpedia/extraction-framework, for the
@@ -83,7 +83,7 @@ def magic_words(messages: dict[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def main(mediawiki: Path, config: Path, extraction: Path) -> None:
-    """Print the table."""
+    """Write the table next to this file."""
     messages = mediawiki / "languages" / "messages"
 
     @functools.cache
@@ -119,8 +119,8 @@ def main(mediawiki: Path, config: Path, extraction: Path) -> None:
     redirects += re.findall(r'"([#＃][^"]+)"', (scala / "Redirect.scala").read_text("utf-8"))
     lower = (word.lower().replace("i̇", "i") for word in redirects)
     table = {"redirects": tidy(lower), "editions": sorted(prefixes), "languages": {"en": english} | languages}
-    print(HEAD)
-    yaml.safe_dump(table, sys.stdout, default_flow_style=None, allow_unicode=True, sort_keys=False, width=118)
+    text = yaml.safe_dump(table, default_flow_style=None, allow_unicode=True, sort_keys=False, width=118)
+    Path(__file__).with_name("mediawiki_names.yaml").write_text(f"{HEAD}\n{text}", "utf-8")
 
 
 if __name__ == "__main__":

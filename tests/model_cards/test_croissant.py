@@ -9,7 +9,6 @@ from typing import Any
 import mlcroissant
 import pyarrow.parquet as pq
 import pytest
-from etils import epath
 
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, read_manifests
 from temporalwiki.model_cards.croissant import ckl_croissant, dataset_croissant
@@ -35,7 +34,7 @@ def months(tmp_path: Path) -> Path:
 def described(content: bytes, tmp_path: Path, root: Path) -> tuple[Any, dict[str, Any]]:
     path = tmp_path / "croissant.json"
     path.write_bytes(content)
-    return mlcroissant.Dataset(str(path), mapping={"repo": epath.Path(root)}), json.loads(content)
+    return mlcroissant.Dataset(str(path), mapping={"repo": root}), json.loads(content)
 
 
 def test_the_rows_of_each_config_are_read_through_it(months: Path, tmp_path: Path) -> None:
