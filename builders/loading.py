@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import errno
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -291,10 +292,12 @@ def _explained(error: Exception, path: str, name: str | None, revision: str | No
     """Return a line that names the full disk or the damaged file, or None for another error."""
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        no_room = str(cause).startswith("Not enough disk space")  # of `datasets`, without a number
+        if isinstance(cause, OSError) and (no_room or cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)):
             caches = [Path(str(place)) for place in (datasets.config.HF_DATASETS_CACHE, constants.HF_HUB_CACHE)]
             full = min((place for place in caches if place.exists()), key=lambda place: shutil.disk_usage(place).free)
-            return f"{path}: {full}: {cause.strerror}; free some space, or set HF_HOME to another disk"
+            why = os.strerror(cause.errno or errno.ENOSPC)
+            return f"{path}: {full}: {why}; free some space, or set HF_HOME to another disk"
         cause = cause.__cause__
     if isinstance(error, OSError):
         return f"{path}: {first_line(error)}" if isinstance(error, ConnectionError) else None

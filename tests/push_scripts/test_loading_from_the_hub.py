@@ -17,7 +17,7 @@ from loopback_hub import LoopbackHub
 
 REPO, FILE = "ORG/temporalwiki", "data/diffset-20211001-20211101/train-00000-of-00001.parquet"
 LOAD = """
-import sys
+import os, sys
 import temporalwiki
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.loading import config_names
@@ -29,6 +29,8 @@ try:
         print(*config_names(sys.argv[1]))
 except InputError as error:
     print(error)
+sys.stdout.flush()
+os._exit(0)  # on a full disk, threads of pyarrow may abort a process that ends
 """
 Load = Callable[..., str]
 
