@@ -65,6 +65,7 @@ def test_a_causal_model(kind: str, dtype: torch.dtype) -> None:
     assert model.training
 
 
+@pytest.mark.fault("misleading input", "a model whose tokens see later ones", "one line refuses it")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_model_that_sees_later_tokens(kind: str, dtype: torch.dtype) -> None:

@@ -242,6 +242,7 @@ def test_a_score_without_a_test_and_several_results(tmp_path: Path) -> None:
     assert other.splitlines()[0] == "twiki_probes of runs/lora on probes-1112"
 
 
+@pytest.mark.fault("hostile JSON", "a score whose square is no number in a result", "one line names the file")
 @pytest.mark.parametrize("score", [(1e155, None, None), (-1e200, None, None), (5, -1e155, 6), (5, 4, 1e308)])
 def test_a_score_whose_square_is_no_number_is_refused(
     score: tuple[float, float | None, float | None], tmp_path: Path

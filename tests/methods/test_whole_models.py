@@ -400,6 +400,7 @@ WRONG_ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.fault("hostile model folder", "odd entries of a tokenizer's configuration", "one line names the folder")
 @pytest.mark.parametrize("case", WRONG_ENTRIES)
 def test_a_wrong_entry_of_a_tokenizer_is_one_line(case: str, tmp_path: Path) -> None:
     folder = tiny_models.save("llama", tmp_path / "llama")

@@ -750,6 +750,9 @@ REFUSED: dict[str, tuple[str, Callable[[Path], None], str]] = {
 }
 
 
+@pytest.mark.fault(
+    "hostile model folder", "publish: NaN weights, cut or foreign files", "nothing is sent; one line names the file"
+)
 @pytest.mark.parametrize("what", REFUSED)
 def test_it_is_refused(what: str, hub: LoopbackHub, copied: Copied, repo: str) -> None:
     method, damage, message = REFUSED[what]

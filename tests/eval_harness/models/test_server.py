@@ -339,6 +339,9 @@ def test_no_key_or_no_package_is_one_line(name: str, tmp_path: Path, monkeypatch
     assert "_API_KEY" in str(error.value) or "pip install" in str(error.value)
 
 
+@pytest.mark.fault(
+    "secrets", "evaluate: a key with a line break or a blank", "one line names the model and does not show the key"
+)
 @pytest.mark.parametrize("key", ["sk-secret-1\n", "sk-secret-1\r\nX-Header: 1", "sk-secret 1", "sk-secr\u00e9t1"])
 def test_a_key_that_no_header_can_hold_is_named_and_not_shown(
     key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
