@@ -23,6 +23,7 @@ from temporalwiki.api.build import Engine, work_folder
 from temporalwiki.api.table import Table, failed, tell
 from temporalwiki.base.errors import UsageError
 from temporalwiki.builders import fetch as fetcher
+from temporalwiki.builders.fetch.connection import check_mirror
 from temporalwiki.builders.machine import find_machine
 from temporalwiki.push_scripts import monthly as job_of_a_month
 from temporalwiki.push_scripts import status as state
@@ -85,7 +86,7 @@ def monthly(
         raise UsageError(
             "a clone needs a script that converts it, and no mirror: give --clone and --converter together"
         )
-    first, *others = mirror or [fetcher.MIRROR]
+    first, *others = map(check_mirror, mirror or [fetcher.MIRROR])
     source = GitSource(clone, converter) if clone and converter else DumpServer(first, tuple(others))
     job = job_of_a_month.MonthlyJob(
         wiki=wiki,

@@ -159,6 +159,7 @@ def finish_install(folder: Path) -> None:
     """Finish an install that was stopped after all its files were complete, and delete one that was stopped before.
 
     It only renames and deletes, so a full disk does not stop it. It can be stopped and repeated at any step.
+    Raises InputError for a folder with links in place of its own folders.
     """
     if not folder.is_dir():
         return

@@ -29,7 +29,7 @@ class ResultScore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if (self.low is None) != (self.high is None):
             raise ValueError("an interval with one end")
-        if max(abs(end) for end in (self.value, self.low or 0, self.high or 0)) > _MOST:
+        if any(_MOST < abs(end or 0) < math.inf for end in (self.value, self.low, self.high)):
             raise ValueError(f"a score or an end of its interval beyond {_MOST:.0e}")
 
 

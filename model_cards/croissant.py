@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -72,7 +73,7 @@ def _croissant(
         "@context": _texts()["context"],
         "@type": "sc:Dataset",
         "conformsTo": ["http://mlcommons.org/croissant/1.0", "http://mlcommons.org/croissant/RAI/1.0"],
-        "name": repo_id.rpartition("/")[2],
+        "name": re.sub(r"\W", "_", repo_id),
         "description": f"{texts['description'].format(source=source)} {kinds()['canary']}",
         "url": repository,
         "version": revision,

@@ -26,15 +26,19 @@ class DumpServer(NamedTuple):
     mirrors: tuple[str, ...] = ()
 
     def newest(self, wiki: str) -> tuple[str, str]:
+        """Return the newest complete interval of the wiki."""
         return fetch.newest_interval(self.name, wiki)
 
     def unfinished(self, wiki: str, after: str) -> str | None:
+        """Return the date of a dump after ``after`` that is in progress, or None."""
         return fetch.unfinished_dump(self.name, wiki, after)
 
     def plan(self, interval: Interval, dumps: Path, dates: Dates) -> list[Wanted]:
+        """Return the files that the interval needs."""
         return fetch.plan(interval, dumps, (self.name, *self.mirrors), dates)
 
     def get(self, interval: Interval, dumps: Path, dates: Dates) -> list[Path]:
+        """Fetch the interval's dumps, and return their paths."""
         return fetch.fetch(interval, dumps, (self.name, *self.mirrors), dates)
 
 

@@ -162,6 +162,8 @@ def _step(name: str, lines: Iterator[str], failed: dict[str, Exception]) -> Iter
         yield from lines
     except NotYet as error:
         yield f"pending: {name}: {error}"
+    except UsageError:
+        raise
     except InputError as error:
         failed[name] = error
     except Exception as error:  # noqa: BLE001 - a fault of ours: it keeps its traceback, and the other steps run

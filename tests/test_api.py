@@ -356,7 +356,7 @@ def test_an_experiment_and_its_leaderboard(command: Callable[[str], Any], recipe
     assert {row["state"] for row in done.rows} == {"done"}
     assert command(f"experiment {recipe}")["rows"] == done.rows
     board = temporalwiki.leaderboard(tmp_path / "out" / "results", tmp_path / "board", export=tmp_path / "logs")
-    logs = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "logs").glob("temporalwiki/unknown/*/*.json")]
+    logs = [json.loads(path.read_text("utf-8")) for path in (tmp_path / "logs").rglob("*.json")]
     assert {log["model_info"]["additional_details"]["method"] for log in logs} == {"initial", "diff"}
     made = command(f"leaderboard {tmp_path / 'out' / 'results'} --out {tmp_path / 'shell'}")
     assert board.rows == made["rows"]

@@ -71,7 +71,6 @@ class Row:
     trained_on_test: bool = False  # such a model is marked, has no ranks, and is never the best
     retrieved: str = ""  # what the model read before each question; with it, it counts as another model
     control: bool = False  # it must know nothing, or it is the ceiling: it has no rank
-    seconds: float | None = None  # that all training phases took
     relations: float | None = None  # as many equal relations would count as much as those of the facts
 
 
@@ -197,7 +196,6 @@ def _row(result: Result, scored: _Scored, month: str | None, tested: str | None,
         trainable=parameters.trainable,
         parameters=parameters.total,
         tokens=model.tokens,
-        seconds=result.manifest.run.training_seconds,
         task=result.manifest.asked,
         version=task.version,
         config=config,

@@ -94,7 +94,7 @@ def learned_and_forgotten(rows: Sequence[Row]) -> ScoreTable | None:
 
 
 def prices(rows: Sequence[Row]) -> ScoreTable | None:
-    """Return what each method's model of the newest month knows, and what it cost; None without tokens or seconds."""
+    """Return what each method's model of the newest month knows, and what it cost; None without tokens."""
     board = ModelBoard([row for row in rows if row.task == NEW.score.task])
     own = {line: [board.own_month(line, of.score) for of in MEASURES] for line in board.lines}
     newest = max((place for new, _ in own.values() for place in new), default=-1)
@@ -102,35 +102,32 @@ def prices(rows: Sequence[Row]) -> ScoreTable | None:
     new, old = ([own[line][i].get(newest) for line in lines] for i in range(2))
     found = [row for row in new if row is not None]
     costs = [paid(board, line, row) for line, row in zip(lines, found, strict=True)]
-    if not any(tokens for tokens, _ in costs):
+    if not any(costs):
         return None
     learned = [_learned(board, line, row) for line, row in zip(lines, found, strict=True)]
     columns: _Columns = [
         ("method", [line.label for line in lines]),
         ("new facts known", column(new)),
         ("old facts known", column(old)),
-        ("tokens read", [tokens for tokens, _ in costs]),
-        ("seconds of training", [None if seconds is None else round(seconds) for _, seconds in costs]),
+        ("tokens read", costs),
         ("bytes added", [ADDED * row.trainable if row.trainable else None for row in found]),
-        ("tokens per learned fact", [_each(tokens, facts) for (tokens, _), facts in zip(costs, learned, strict=True)]),
-        ("seconds per learned fact", [_each(spent, facts) for (_, spent), facts in zip(costs, learned, strict=True)]),
+        ("tokens per learned fact", [_each(tokens, facts) for tokens, facts in zip(costs, learned, strict=True)]),
     ]
     return ScoreTable.of(
         f"What an update costs, {found[0].tested or 'all data'}",
-        "Each method's model of the newest month. Tokens and seconds are those of all months up to it, without those "
-        "of the start model, on the machine that trained. The tokens that a teacher reads or a model draws count in "
-        "seconds only. Bytes: four for each number that the newest month changed or added. A learned fact: a new fact "
-        "known above the start model's number. The ceiling is the start model with the evidence to read.",
+        "Each method's model of the newest month. Tokens are those of all months up to it, without those of the start "
+        "model, what a teacher reads or a model draws. Bytes: four for each number that the newest month changed or "
+        "added. A learned fact: a new fact known above the start model's number. The ceiling is the start model with "
+        "the evidence to read. Seconds differ from run to run: cells.csv of the experiment has them.",
         columns,
     )
 
 
-def paid(board: ModelBoard, line: ModelLine, row: Row) -> tuple[int | None, float | None]:
-    """Return the tokens and the seconds of a model's training since its start model; None for none or unknown."""
+def paid(board: ModelBoard, line: ModelLine, row: Row) -> int | None:
+    """Return the tokens of a model's training since its start model; None for none or unknown."""
     start = board.initial_of(line)
-    tokens, seconds = (start.rows[0].tokens or 0, start.rows[0].seconds or 0.0) if start else (0, 0.0)
-    since = (row.tokens or 0) - tokens, (row.seconds or 0.0) - seconds
-    return since[0] if since[0] > 0 else None, since[1] if since[1] > 0 else None
+    since = (row.tokens or 0) - (start.rows[0].tokens or 0 if start else 0)
+    return since if since > 0 else None
 
 
 def _learned(board: ModelBoard, line: ModelLine, row: Row) -> float:

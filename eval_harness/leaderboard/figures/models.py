@@ -231,7 +231,7 @@ def _prices(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
     board = ModelBoard([row for row in rows if NEW.score.of(row)])
     newest = {line: list(board.own_month(line, NEW.score).values())[-1:] for line in board.lines}
     own = {line: row[0] for line, row in newest.items() if row}
-    points = {line: (tokens, row.value) for line, row in own.items() if (tokens := paid(board, line, row)[0])}
+    points = {line: (tokens, row.value) for line, row in own.items() if (tokens := paid(board, line, row))}
     if not points:
         return None
     groups, look = _by_method(points, lambda line: points[line][0]), looks(board.lines)
