@@ -240,9 +240,13 @@ def test_both_papers_have_their_experiment() -> None:
 def test_ticlms_strongest_setting_lowers_the_rate_from_month_to_month_and_replays_half() -> None:
     lines = {line.label: line for line in read_experiment("ticlm-gpt2-large").lines}
     trained = [line for line in lines.values() if line.method.trains and not line.added]
-    assert {line.label: line.options.schedule for line in trained} == {
-        "cyclic": "cosine", "autoregressive": "cosine_ar", "rsqrt": "rsqrt", "replay": "cosine_ar",
-    }  # fmt: skip
+    assert {line.label: (line.options.schedule, line.options.learning_rate) for line in trained} == {
+        "cyclic": ("cosine", 1e-4),
+        "autoregressive": ("cosine_ar", 3e-4),
+        "rsqrt": ("rsqrt", 1e-3),
+        "lwf": ("cosine", 1e-4),
+        "replay": ("cosine_ar", 3e-4),
+    }
     assert asdict(lines["replay"].method) == {"share": 0.5}
 
 
