@@ -33,8 +33,8 @@ from temporalwiki.builders.manifests import BuiltManifest, Counts
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.builders.world import Snapshot, World, write_world
 from temporalwiki.eval_harness.experiment import read_experiment, run_experiment, show
-from temporalwiki.eval_harness.leaderboard.headline import MEASURES, NEW, UNDECIDED, months
-from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet, shown_rank
+from temporalwiki.eval_harness.leaderboard.headline import MEASURES, UNDECIDED, months
+from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet
 from temporalwiki.eval_harness.leaderboard.write import Card
 from temporalwiki.eval_harness.proper_nouns import Word, train_tagger
 from temporalwiki.methods import find_method
@@ -69,7 +69,7 @@ _WIDTH = 118
 _MEANINGS = """\
    New facts known: changed facts whose object the model ties to their subject, in percent
    Old facts known: the same of unchanged facts
-   Brackets: 95 % intervals over facts. Rank: by new facts known; none for controls, and for no more than by chance"""
+   Brackets: 95 % intervals over facts. Rank: by new facts known"""
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _OVER = re.compile(r"[.!?:;\n]")  # a capital letter after one of these may only begin a sentence
 
@@ -429,7 +429,7 @@ def summary(rows: Sequence[Row]) -> Iterator[str]:
     lines = [["", "method", *(measure.title.lower() for measure in MEASURES), "rank", "runs"]]
     for entry in newest.entries:
         scores = [_score(entry.values.get(measure)) for measure in MEASURES]
-        lines.append(["", entry.name, *scores, shown_rank(entry.values.get(NEW)), str(entry.row.runs)])
+        lines.append(["", entry.name, *scores, entry.rank, str(entry.row.runs)])
     yield "\n".join(table(lines, left=2))
     yield _MEANINGS
     chance = "" if newest.chance is None else f" By chance, a model knows {newest.chance:.0f} %."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from temporalwiki.eval_harness.leaderboard.names import listed, method_name, month_name
-from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.rows import Row, shown_rank
 from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
 
 _CONTROLS = ("shuffled", "untrained", "the softened start model", "the ceiling")  # what a board needs
@@ -56,6 +56,17 @@ class Entry:
         named = self.line.method is not None or self.line.label == "initial"  # else it is a model of one's own
         return self.line.initial and named and not self.line.control
 
+    @property
+    def able(self) -> bool:
+        """Whether it knows more new facts than by chance, and saw no test data; see ``measures.earned``."""
+        return not self.line.control and self.row.competes and not self.row.trained_on_test
+
+    @property
+    def rank(self) -> str:
+        """The range of its rank by new facts known, such as 1–3, or why it has none."""
+        why = "control" if self.line.control else "not compared" if self.able else "may be chance"
+        return shown_rank(self.values.get(NEW)) or ("saw test data" if self.row.trained_on_test else why)
+
 
 @dataclass(frozen=True, eq=False)
 class Month:
@@ -94,7 +105,7 @@ class Month:
     @property
     def able(self) -> list[Entry]:
         """The methods that know more new facts than by chance, and were not trained on test data."""
-        return [entry for entry in self.methods if _able(entry)]
+        return [entry for entry in self.methods if entry.able]
 
     @property
     def title(self) -> str:
@@ -155,7 +166,7 @@ def training_runs(rows: Iterable[Row]) -> str:
             "One training run for each method: how much runs differ is not known, so no two methods can be told apart."
         )
     if fewest == 1:
-        return f"Means of up to {most} training runs; methods with one are compared by the spread of the others' runs."
+        return f"Means of up to {most} training runs; ranks assume that a method that ran once varies like the others."
     how_many = most if fewest == most else f"{fewest} to {most}"
     return f"Means of {how_many} training runs; the intervals include the differences between runs."
 
@@ -170,10 +181,5 @@ def _any(rows: Sequence[Row], score: ScoreName, month: str | None) -> float | No
     return next((row.value for row in rows if score.of(row) and row.tested == month), None)
 
 
-def _able(entry: Entry) -> bool:
-    """Return whether a model knows more new facts than by chance, without test data; see ``measures.earned``."""
-    return not entry.line.control and entry.row.competes and not entry.row.trained_on_test
-
-
 def _place(entry: Entry) -> tuple[bool, bool, bool, bool, float]:
-    return entry.line.control, entry.start, not _able(entry), NEW not in entry.values, -entry.row.value
+    return entry.line.control, entry.start, not entry.able, NEW not in entry.values, -entry.row.value

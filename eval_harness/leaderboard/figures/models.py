@@ -219,11 +219,15 @@ def _scattered(newest: Month, look: Mapping[str, Look], width: float, *, legende
     axes.set_xlabel(f"{MEASURES[1].title}, %")
     axes.set_title("better ↗", loc="right", color=GREY)
     figure.set_label(f"{newest.name}: {newest.title}")
+    right = axes.get_xlim()[1]
     if legended:
         legend(figure, labels, drawn)
-    elif not annotate(figure, axes, texts, lines):
-        return None
-    return figure
+        if newest.chance is not None:
+            axes.text(right, newest.chance, "chance", ha="right", va="bottom")
+        return figure
+    if newest.chance is not None:
+        texts.append(((right, newest.chance), "chance"))
+    return figure if annotate(figure, axes, texts, lines) else None
 
 
 @styled

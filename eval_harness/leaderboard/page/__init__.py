@@ -10,7 +10,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,12 +19,12 @@ import jinja2
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.files import whole_file
-from temporalwiki.eval_harness.leaderboard.figures.style import Look, looks, sign
-from temporalwiki.eval_harness.leaderboard.headline import MEASURES, NEW, UNDECIDED, Month, months, percent
+from temporalwiki.eval_harness.leaderboard.figures.style import GREY, Look, looks, sign
+from temporalwiki.eval_harness.leaderboard.headline import MEASURES, UNDECIDED, Month, months, percent
 from temporalwiki.eval_harness.leaderboard.names import listed
 from temporalwiki.eval_harness.leaderboard.page.items import ShownFact, items_data
 from temporalwiki.eval_harness.leaderboard.page.scores import href, scores_data
-from temporalwiki.eval_harness.leaderboard.rows import Row, shown_rank
+from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import ModelBoard
 from temporalwiki.eval_harness.leaderboard.tables import ScoreTable
 from temporalwiki.methods import CONTROLS, METHODS
@@ -32,6 +32,7 @@ from temporalwiki.methods import CONTROLS, METHODS
 TITLE = "TemporalWiki leaderboard"
 _HERE = Path(__file__).parent
 _CUTOFFS = "cutoffs"
+_DOTS = {"path": "M-1 0h.4M-.2 0h.4M.6 0h.4", "fill": "none", "stroke": GREY}  # as the figure's line
 HERO = "learned_and_forgotten"  # the picture at the top
 _PROJECT = "https://github.com/ORG/temporalwiki"  # as in CONTRIBUTING.md
 _LINKS = {
@@ -113,7 +114,7 @@ def write_page(
         tested=_tested(by_month),
         links={f"Dataset: {name}": f"https://huggingface.co/datasets/{name}" for name in datasets} | _LINKS,
         months=[
-            {"month": month, "nth": nth, "lines": list(_lines(month, look, asked[nth]["lines"]))}
+            {"month": month, "nth": nth, "lines": _lines(month, look, asked[nth]["lines"])}
             for nth, month in enumerate(by_month)
         ],
         measures=MEASURES,
@@ -139,28 +140,35 @@ def _tested(by_month: Sequence[Month]) -> str:
     return f"{what}{f' on {listed(bases[:3])}' if bases else ''}" if by_month else ""
 
 
-def _lines(month: Month, look: Mapping[str, Look], items: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """Yield what the table shows of each method; scores without a rank are grey."""
-    for entry, own in zip(month.entries, items, strict=True):
+def _lines(month: Month, look: Mapping[str, Look], items: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the lines of the table: methods above chance, chance, and the others. Scores without a rank are grey."""
+    lines: list[dict[str, Any]] = []
+    for nth, (entry, own) in enumerate(zip(month.entries, items, strict=True)):
         known = (METHODS | CONTROLS).get(entry.line.method or "")
-        about = [known.about if known else "", "reads before it answers" if entry.row.retrieved else ""]
-        yield {
-            "name": entry.name,
-            "about": "; ".join(filter(None, about)),
-            "control": entry.line.control,
-            "sign": sign(look[entry.line.label]),
-            "cells": [_cell(entry.values.get(measure)) for measure in MEASURES],
-            "rank": shown_rank(entry.values.get(NEW)),
-            "runs": entry.row.runs,
-            "items": own is not None,
-        }
+        lines.append(
+            {
+                "name": entry.name,
+                "about": "reads before it answers" if entry.row.retrieved else known.about if known else "",
+                "grey": entry.line.control,
+                "sign": sign(look[entry.line.label]),
+                "cells": [_cell(entry.values.get(measure)) for measure in MEASURES],
+                "rank": entry.rank,
+                "runs": entry.row.runs,
+                "nth": None if own is None else nth,
+            }
+        )
+    if month.chance is not None:
+        cells = [{"main": percent(month.chance), "small": "", "ranked": False}] * len(MEASURES)
+        chance = {"name": "Chance", "about": "knows nothing", "grey": True, "sign": _DOTS, "cells": cells}
+        lines.insert(sum(entry.able for entry in month.entries), chance | {"rank": "", "runs": "", "nth": None})
+    return lines
 
 
 def _cell(row: Row | None) -> dict[str, Any]:
     if row is None:
         return {"main": "–", "small": "", "ranked": False}
     known = row.low is not None and row.high is not None
-    small = f"{row.low:.0f} to {row.high:.0f}" if known else "no interval"
+    small = f"[{row.low:.0f}, {row.high:.0f}]" if known else "no interval"
     return {"main": percent(row.value), "small": small, "ranked": row.rank_best is not None}
 
 

@@ -113,7 +113,7 @@ def test_a_title_of_at_most_twelve_words_names_a_method_only_if_its_rank_does(ca
         ((1, 1), "One training run for each method: how much runs differ is not known, so no two methods can be told"),
         ((3, 3), "Means of 3 training runs; the intervals include the differences between runs."),
         ((2, 3), "Means of 2 to 3 training runs; the intervals include the differences between runs."),
-        ((1, 3), "Means of up to 3 training runs; methods with one are compared by the spread of the others' runs."),
+        ((1, 3), "Means of up to 3 training runs; ranks assume that a method that ran once varies like the others."),
     ],
 )
 def test_it_says_how_many_training_runs_there_are(runs: tuple[int, int], says: str) -> None:
@@ -164,6 +164,21 @@ def test_a_model_that_was_trained_on_test_data_does_not_lead() -> None:
     assert [entry.name for entry in month.entries] == ["Diff", "LoRA (trained on test data)"]
     found = months([*cheat, *(replace(row, label="other", method="ewc") for row in cheat)])[0].title
     assert found == "No method knows more new facts than by chance"
+
+
+@pytest.mark.parametrize(
+    ("method", "of", "rank"),
+    [
+        (Method(at(61), at(50), (TIED, None)), {}, "1–2"),
+        (Method(at(16), at(50), knows=False), {}, "may be chance"),
+        (Method(at(16), at(50), knows=False), {"control": True}, "control"),
+        (Method(at(99), at(99)), {"trained_on_test": True}, "saw test data"),
+        (Method(at(61), at(50)), {}, "not compared"),  # as with too few subjects
+    ],
+)
+def test_without_a_rank_it_says_why(method: Method, of: dict[str, Any], rank: str) -> None:
+    rows = facts("diff", Method(at(61), at(50), (FIRST, None))) + facts("lora", method, **of)
+    assert {entry.name: entry.rank for entry in months(rows)[0].entries} == {"Diff": "1", "LoRA": rank}
 
 
 def test_what_chance_and_letters_give_is_known() -> None:

@@ -298,9 +298,13 @@ def test_a_click_on_a_method_shows_what_it_answered(open_tab: Callable[..., Tab]
 def test_the_list_of_months_shows_the_table_of_each(open_tab: Callable[..., Tab]) -> None:
     tab = open_tab("", java_script_enabled=False)
     shown = tab.page.locator(".methods:visible caption")
+    links = tab.page.locator(".months > a")
+    assert links.all_inner_texts() == [NOV, SEP]
     for month in (SEP, NOV):
         tab.page.get_by_role("link", name=month).click()
         assert shown.all_inner_texts() == [month]
+        lines = links.evaluate_all("links => links.map(link => getComputedStyle(link).textDecorationLine)")
+        assert lines == ["none" if name == month else "underline" for name in (NOV, SEP)]  # a heading, and links
 
 
 def test_the_scores_on_the_screen_are_a_csv_file(open_tab: Callable[..., Tab]) -> None:
