@@ -83,6 +83,8 @@ release:
 	@du -sm build/release/venv
 	cd build/release/notebooks && HF_HUB_OFFLINE=1 MPLBACKEND=Agg ../venv/bin/python -I ../../../tests/notebooks.py ../../../examples/notebooks/*.ipynb
 	ls -l dist
+	@git diff --quiet HEAD && echo "To tag it: git tag -a v$$(build/release/venv/bin/python -I -c 'import temporalwiki as t; \
+	  print(t.__version__)') -m temporalwiki $$(git rev-parse --short HEAD)" || echo 'Not a commit: commit, and make release again'
 
 .venv/ready: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --clear .venv

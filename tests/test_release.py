@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import email
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,15 +22,44 @@ CLONE += ("eval_harness/metrics/knowledge_perplexity/", "push_scripts/schedule/"
 _IMPORTS = "import temporalwiki.api.evaluate as e, temporalwiki.eval_harness.runner; print(e.__file__)"
 
 
-def without_links(source: Path) -> None:
-    """Copy the clone as Windows checks it out: each link is a file that holds its target."""
+def a_source(source: Path) -> Path:
+    """Copy what a wheel is made from."""
     junk = shutil.ignore_patterns("__pycache__", "*.egg-info")
     for name in (*PACKAGES, "src"):
         shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=junk)
-    for link in [path for path in source.rglob("*") if path.is_symlink()]:
+    for name in ("setup.py", "setup.cfg", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
+        shutil.copy(ROOT / name, source / name)
+    return source
+
+
+def without_links(source: Path) -> Path:
+    """Copy the clone as Windows checks it out: each link is a file that holds its target."""
+    for link in [path for path in a_source(source).rglob("*") if path.is_symlink()]:
         target = str(link.readlink())
         link.unlink()
         link.write_text(target)
+    return source
+
+
+def unpacked_sdist(source: Path, into: Path) -> Path:
+    """Make an sdist of a folder, and unpack it. It has no links."""
+    words = [sys.executable, "-c", "import setuptools.build_meta as b; b.build_sdist('dist')"]
+    subprocess.run(words, check=True, cwd=source, capture_output=True)
+    [sdist] = (source / "dist").iterdir()
+    with tarfile.open(sdist) as archive:
+        assert [one.name for one in archive.getmembers() if one.issym() or one.islnk()] == []
+        archive.extractall(into, filter="data")
+    [unpacked] = into.iterdir()
+    return unpacked
+
+
+def wheel_of(source: Path, into: Path) -> Path:
+    """Build the wheel of a folder, without the network."""
+    words = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(into)]
+    environment = os.environ | {"SOURCE_DATE_EPOCH": "1700000000"}
+    subprocess.run([sys.executable, "-m", "pip", *words, str(source)], check=True, env=environment)
+    [wheel] = into.iterdir()
+    return wheel
 
 
 def test_a_clone_without_links_works(tmp_path: Path) -> None:
@@ -43,37 +74,34 @@ def test_a_clone_without_links_works(tmp_path: Path) -> None:
     assert "k_adapter" in listed
 
 
-def test_a_wheel_from_an_sdist_without_links_is_whole(tmp_path: Path) -> None:
-    """The sdist holds the packages as folders, so a system without links builds the same wheel from it."""
-    source = tmp_path / "source"
-    for name in (*PACKAGES, "src"):
-        junk = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=junk)
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
-        shutil.copy(ROOT / name, source / name)
-    words = [sys.executable, "-c", "import setuptools.build_meta as b; print(b.build_sdist('.'))"]
-    subprocess.run(words, check=True, cwd=source, capture_output=True)
-    [sdist] = source.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        assert [one.name for one in archive.getmembers() if one.issym() or one.islnk()] == []
-        archive.extractall(tmp_path / "unpacked", filter="data")
-    [unpacked] = (tmp_path / "unpacked").iterdir()
-    assert all((unpacked / "src" / "temporalwiki" / name / "__init__.py").is_file() for name in PACKAGES)
+def test_the_wheel_is_the_same_with_and_without_links(tmp_path: Path) -> None:
+    """From the sdist of a clone, from a clone without links, and from the sdist of such a clone."""
+    whole, bare = a_source(tmp_path / "whole"), without_links(tmp_path / "bare")
+    places = {
+        "sdist": unpacked_sdist(whole, tmp_path / "sdist"),
+        "bare": bare,
+        "bare sdist": unpacked_sdist(bare, tmp_path / "bare sdist"),
+    }
+    made = {name: wheel_of(place, tmp_path / "made" / name).read_bytes() for name, place in places.items()}
+    assert made == dict.fromkeys(places, wheel_of(whole, tmp_path / "made" / "whole").read_bytes())
 
 
 def test_the_wheel_holds_the_files_of_the_packages(tmp_path: Path) -> None:
-    source, made = tmp_path / "source", tmp_path / "made"
-    for name in (*PACKAGES, "src"):
-        junk = shutil.ignore_patterns("__pycache__", "*.egg-info")
-        shutil.copytree(ROOT / name, source / name, symlinks=True, ignore=junk)
-    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source / name)
-    words = ["wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", str(made)]
-    subprocess.run([sys.executable, "-m", "pip", *words, str(source)], check=True)
-    [wheel] = made.iterdir()
-    with zipfile.ZipFile(wheel) as archive:
+    source = a_source(tmp_path / "source")
+    with zipfile.ZipFile(wheel_of(source, tmp_path / "made")) as archive:
         held = {name.removeprefix("temporalwiki/") for name in archive.namelist()}
+        [metadata] = [archive.read(name).decode("utf-8") for name in held if name.endswith("/METADATA")]
     files = [path.relative_to(source) for name in PACKAGES for path in (source / name).rglob("*") if path.is_file()]
     assert {path.as_posix() for path in files if not path.as_posix().startswith(CLONE)} - held == set()
     assert not [name for name in held if name.startswith(CLONE)], "in the wheel after all: take it out of CLONE"
     assert {"py.typed", "__init__.py", "__main__.py", "errors.py"} <= held
+
+    # The package index shows README.md without its folder: a picture or link needs a whole address.
+    header = email.message_from_string(metadata)
+    readme = header.get_payload()
+    targets = re.findall(r'(?:\]\(|\b(?:src|srcset|href)=")([^")]+)', readme)
+    assert [target for target in targets if not target.startswith("https://")] == []
+    ours = f"{header['Home-page']}/(?:blob|raw)/v{header['Version']}/"
+    paths = {re.sub(ours, "", target) for target in targets if re.match(ours, target)}
+    assert {"docs/demo.svg", "docs/demo_narrow.svg"} <= paths
+    assert [path for path in paths if not (ROOT / path).is_file()] == []

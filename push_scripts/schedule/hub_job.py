@@ -1,7 +1,7 @@
 """Schedule `temporalwiki monthly` as a Job on the Hub's own machines.
 
     python push_scripts/schedule/hub_job.py ORG/temporalwiki --bucket ORG/temporalwiki-dumps \
-        --release 'temporalwiki==0.1.0 --hash=sha256:...'
+        --release 'temporalwiki==VERSION --hash=sha256:...'
 
 Your bucket keeps the dumps from month to month, because Wikimedia deletes Wikidata's after about 70 days. Everything
 else goes to the machine's disk: enwiki needs about 200 GB (`hf jobs hardware` lists the disks of the flavors). Jobs do
@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--wiki", default="enwiki", help="default: %(default)s")
     parser.add_argument("--image", default="python:3.11", help="default: %(default)s")
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--release", metavar="LINE", help="such as 'temporalwiki==0.1.0 --hash=sha256:...'")
+    what.add_argument("--release", metavar="LINE", help="such as 'temporalwiki==VERSION --hash=sha256:...'")
     what.add_argument("--install", metavar="COMMAND", help="another way to install it; true for an image that has it")
     parser.add_argument("--flavor", default="cpu-xl", help="default: %(default)s")
     parser.add_argument("--jobs", type=int, default=8, metavar="N", help="processes (default: %(default)s)")
@@ -51,7 +51,7 @@ def main(argv: list[str] | None = None) -> None:
     install = arguments.install
     if arguments.release is not None:
         if not re.fullmatch(r"temporalwiki==[\w.]+( --hash=sha256:[0-9a-f]{64})+", arguments.release):
-            parser.error("--release: write the exact version and its hash: temporalwiki==0.1.0 --hash=sha256:...")
+            parser.error("--release: write the exact version and its hash: temporalwiki==VERSION --hash=sha256:...")
         install = f"{INSTALL} <(echo {shlex.quote(REQUIREMENTS.read_text('utf-8') + arguments.release)})"
     token = os.environ.get("HF_TOKEN")
     if not token:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from temporalwiki.api.train import train
     from temporalwiki.builders.loading import load_dataset
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 _PLACES = {
     "ForgettingCallback": "api.forgetting",
     "build": "api.build",

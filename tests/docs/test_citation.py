@@ -1,7 +1,8 @@
-"""CITATION.cff cites this version, and the two papers as the cards do."""
+"""CITATION.cff and CHANGELOG.md have this version, and CITATION.cff has the two papers as the cards do."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import yaml
@@ -13,9 +14,13 @@ CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
 CARDS = (ROOT / "model_cards" / "templates" / "papers.bib").read_text("utf-8")
 
 
-def test_the_version_is_the_packages() -> None:
-    assert CITATION["version"] == temporalwiki.__version__
-    assert f"## {temporalwiki.__version__}" in (ROOT / "CHANGELOG.md").read_text("utf-8")
+def test_the_newest_version_and_its_day_are_the_same_everywhere() -> None:
+    """What is not released yet may stand above it, under "Unreleased"."""
+    sections = (ROOT / "CHANGELOG.md").read_text("utf-8").removesuffix("\n").split("\n## ")[1:]
+    version, day = next(re.findall(r"^(\d\S+) \((.+)\)$", one, re.M)[0] for one in sections if one[0].isdigit())
+    assert version == temporalwiki.__version__ == CITATION["version"]
+    assert day == str(CITATION["date-released"])
+    assert max(one.count("\n") + 1 for one in sections) <= 80, "more than a user reads; git log has the rest"
 
 
 def test_the_papers_have_the_titles_and_authors_of_the_cards() -> None:
