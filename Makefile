@@ -69,7 +69,7 @@ release: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
 release:
 	rm -rf dist build/lib build/bdist.* build/release
 	$(PYTHON) -m venv --clear .venv-release
-	.venv-release/bin/python $(PIP) 'build >= 1.4' 'twine >= 6.2'
+	.venv-release/bin/python $(PIP) 'build >= 1.4' 'twine >= 6.2' 'readme_renderer[md] >= 44'  # renders README.md as the index does
 	.venv-release/bin/python -m build . >/dev/null
 	.venv-release/bin/python -m build --wheel --outdir build/release . >/dev/null
 	cmp dist/*.whl build/release/*.whl  # the sdist and this folder give the same wheel
@@ -83,8 +83,9 @@ release:
 	@du -sm build/release/venv
 	cd build/release/notebooks && HF_HUB_OFFLINE=1 MPLBACKEND=Agg ../venv/bin/python -I ../../../tests/notebooks.py ../../../examples/notebooks/*.ipynb
 	ls -l dist
-	@git diff --quiet HEAD && echo "To tag it: git tag -a v$$(build/release/venv/bin/python -I -c 'import temporalwiki as t; \
-	  print(t.__version__)') -m temporalwiki $$(git rev-parse --short HEAD)" || echo 'Not a commit: commit, and make release again'
+	@git diff --quiet HEAD || { echo 'dist/ is not of a commit: commit, and type make release again' >&2; exit 1; }
+	@v="$$(build/release/venv/bin/temporalwiki --version)"; \
+	  echo "To tag it: git tag -a v$${v#* } -m '$$v' $$(git rev-parse --short HEAD)"
 
 .venv/ready: setup.cfg constraints.txt pyproject.toml
 	$(PYTHON) -m venv --clear .venv
