@@ -19,7 +19,7 @@ from temporalwiki.eval_harness.result_manifest import ResultManifest, ResultScor
 from temporalwiki.eval_harness.results import Result
 
 PATH = ".eval_results/temporalwiki.yaml"
-_TASK, _SPLITS, _MEASURE = "twiki_probes", ("unchanged", "changed"), "exact_match"  # as in the dataset's eval.yaml
+TASK, SPLITS, MEASURE = "twiki_probes", ("unchanged", "changed"), "exact_match"  # as in the dataset's eval.yaml
 _PROBES = re.compile(r"probes-\d{8}-\d{8}")
 
 
@@ -45,13 +45,13 @@ def eval_results(results: Sequence[Result], datasets: Mapping[str, HubDataset], 
     for result in sorted(results, key=_rank):
         data = result.manifest.data
         on_hub, config = datasets.get(data.dataset), data.config
-        if result.manifest.scored != _TASK or on_hub is None or result.manifest.model.trained_on_test:
+        if result.manifest.scored != TASK or on_hub is None or result.manifest.model.trained_on_test:
             continue
         config = on_hub.full_names.get(config, config)
         if not _PROBES.fullmatch(config):
             continue
-        for split in _SPLITS:
-            score = result.manifest.scores.get(f"{split}/{_MEASURE}")
+        for split in SPLITS:
+            score = result.manifest.scores.get(f"{split}/{MEASURE}")
             if score is None or not math.isfinite(score.value):
                 continue
             entries[on_hub.id, f"{config}-{split}"] = EvalResultEntry(
@@ -103,7 +103,7 @@ def _notes(result: ResultManifest, split: str, score: ResultScore) -> str:
     return (
         f"exact match in percent{interval}; {score.items:,} probes of {score.clusters:,} subjects"
         f"{with_f1}; the model goes on from 'SUBJECT RELATION' ({decoding}, no "
-        f"instruction) and the answer ends with its sentence; temporalwiki {_TASK} {result.task.version}"
+        f"instruction) and the answer ends with its sentence; temporalwiki {TASK} {result.task.version}"
     )
 
 

@@ -72,6 +72,8 @@ class Row:
     retrieved: str = ""  # what the model read before each question; with it, it counts as another model
     control: bool = False  # it must know nothing, or it is the ceiling: it has no rank
     relations: float | None = None  # as many equal relations would count as much as those of the facts
+    reported: str = ""  # where others say that the score is from, if they put it on the Hub; else ""
+    verified: bool = False  # whether the Hub says that it has verified a reported score
 
 
 # columns of text; the other columns of items are figures and answers

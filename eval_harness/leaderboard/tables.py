@@ -251,6 +251,26 @@ def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> ScoreTable | None:
     )
 
 
+def reported_by_others(rows: Sequence[Row]) -> ScoreTable | None:
+    """Return a table with a line for each score that other people put on the Hub, or None without such scores."""
+    found = [row for row in rows if row.reported]
+    if not found:
+        return None
+    return ScoreTable.of(
+        "Reported by others",
+        "Zero-shot exact match of TWiki-Probes in percent, from the .eval_results of models on the Hub; higher is "
+        "better. Others ran these models. We have not checked their scores, so they have no interval and no rank. "
+        "Verified: by the Hub, as it says.",
+        [
+            ("model", [row.model for row in found]),
+            ("tested on", [f"{row.config}, {row.test}" for row in found]),
+            ("exact match", [number(row.value) for row in found]),
+            ("verified", ["yes" if row.verified else "no" for row in found]),
+            ("source", [row.reported for row in found]),
+        ],
+    )
+
+
 _TUNED = "TWiki-Probes after light-tuning"
 _LOWER, _HIGHER = "Lower is better.", "In percent, higher is better."
 # name -> function that makes the table, or None if the rows lack its scores
@@ -276,7 +296,9 @@ def write_tables(rows: Sequence[Row], folder: Path, cutoffs: Sequence[KnownUpTo]
 
     Files of tables that cannot be made are removed.
     """
-    tables = {name: make(rows) for name, make in TABLES.items()} | {"cutoffs": cutoffs_table(cutoffs)}
+    own = [row for row in rows if not row.reported]
+    tables = {name: make(own) for name, make in TABLES.items()}
+    tables |= {"cutoffs": cutoffs_table(cutoffs), "reported_by_others": reported_by_others(rows)}
     for name, table in tables.items():
         for ending, text in (("md", to_markdown), ("csv", to_csv)):
             path = folder / f"{name}.{ending}"

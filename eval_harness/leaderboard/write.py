@@ -22,6 +22,7 @@ from temporalwiki.eval_harness.leaderboard.page import TITLE, write_page
 from temporalwiki.eval_harness.leaderboard.page.items import items_of
 from temporalwiki.eval_harness.leaderboard.rows import Row, is_leaderboard, rows, write_parquet
 from temporalwiki.eval_harness.leaderboard.tables import TABLES, write_tables
+from temporalwiki.eval_harness.misalignment import places
 from temporalwiki.eval_harness.results import Result
 
 _PARQUET = "results.parquet"
@@ -30,7 +31,12 @@ Card = Callable[[str, Sequence[Result], Sequence[Row], Mapping[str, Plot]], str]
 
 
 def write_leaderboard(
-    results: Sequence[Result], folder: Path, out: Path, card: Card, data: str | None = None
+    results: Sequence[Result],
+    folder: Path,
+    out: Path,
+    card: Card,
+    data: str | None = None,
+    others: Sequence[Row] = (),
 ) -> Iterator[str]:
     """Write the leaderboard of the results in ``folder`` to ``out``, and yield lines about the files.
 
@@ -43,6 +49,7 @@ def write_leaderboard(
         card: makes the README.md of the Space that ``out`` can be published as.
         data: also show the facts of this dataset: a folder, a Hub id or id@revision. A folder's warnings become a
             note, and its months get their years.
+        others: scores that other people reported, without ranks.
 
     The same results give the same bytes. Raises InputError if ``out`` holds anything else, or if another process
     writes to it.
@@ -57,16 +64,18 @@ def write_leaderboard(
         sweep(out)
         found = rows(results, folder)
         found += fuar_rows(results, found, folder)
-        write_parquet(found, out / _PARQUET)
-        tables = write_tables(found, out / "tables", cutoffs)
+        both = [*found, *_in_months_of(found, others)]
+        write_parquet(both, out / _PARQUET)
+        tables = write_tables(both, out / "tables", cutoffs)
         manifests = read_manifests(Path(data)) if data is not None and Path(data).is_dir() else []
         built = [manifest for manifest in manifests if isinstance(manifest, BuiltManifest)]
-        shown = _with_years(found, [manifest.name for manifest in built])
+        names = [manifest.name for manifest in built]
+        shown = _with_years(found, names)
         figures = write_figures(shown, out / "figures", data, cutoffs)
         with whole_file(out / "README.md") as part:
             part.write_text(card(TITLE, results, found, figures), encoding="utf-8", newline="\n")
         page = write_page(
-            shown,
+            _with_years(both, names),
             figures,
             tables,
             out,
@@ -90,6 +99,14 @@ def _with_years(found: Sequence[Row], intervals: Sequence[str]) -> list[Row]:
         replace(row, month=long.get(row.month or "", row.month), tested=long.get(row.tested or "", row.tested))
         for row in found
     ]
+
+
+def _in_months_of(found: Sequence[Row], others: Sequence[Row]) -> list[Row]:
+    """Return rows of others with the names that their months have in our rows."""
+    ours = sorted({row.tested for row in found if row.tested}, key=len)
+    place = places({*ours, *(row.tested or "" for row in others)} - {""})
+    names = {place[month]: month for month in ours}
+    return [replace(row, tested=names.get(place[row.tested], row.tested)) if row.tested else row for row in others]
 
 
 def dataset_on_hub(result: Result) -> str | None:

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs, quote
 
+import yaml
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from . import cards
@@ -170,6 +171,10 @@ class Protocol:
                 return self.paths_info(call, self.find(call, kind, repo_id), revision)
             case "GET", ["discussions"]:
                 return self.discussions(call, self.find(call, kind, repo_id))
+            case "POST", ["discussions", number, "merge"]:
+                return self.merge(call, self.find(call, kind, repo_id, write=True), int(number))
+            case "GET", ["leaderboard"] if kind == "dataset":
+                return self.leaderboard(call, self.find(call, kind, repo_id))
             case "POST", ["preupload", revision]:
                 write = not call.flag("create_pr")
                 return self.preupload(call, self.find(call, kind, repo_id, write=write), revision)
@@ -274,6 +279,8 @@ class Protocol:
         }
         if repo.kind == "model":
             body["modelId"] = repo.repo_id
+        if "evalResults" in expand:
+            body["evalResults"] = [{"filename": name, "data": one} for _, name, one in eval_results(repo)]
         if repo.kind == "space":
             body |= {"sdk": (card or {}).get("sdk", repo.sdk), "runtime": {"stage": "RUNNING", "hardware": {}}}
         if expand:
@@ -402,15 +409,46 @@ class Protocol:
             answers.append(answer)
         return JSONResponse({"commitOid": commit.oid, "files": answers})
 
+    def leaderboard(self, call: Call, dataset: Repo) -> Response:
+        """Scores on a benchmark: of models without a base model, unless all are asked for; best first.
+
+        The token that the Hub accepts as a proof is "valid" here.
+        """
+        if "eval.yaml" not in dataset.resolve("main").tree:
+            raise HubError(404, "This dataset has no leaderboard")
+        found = []
+        for (kind, model), repo in self.repos.items():
+            readme = repo.resolve("main").tree.get("README.md")
+            derived = readme is not None and "base_model" in (card_data(readme) or {})
+            if kind != "model" or repo.private or (derived and call.query.get("base_model") != ["false"]):
+                continue
+            for number, name, one in eval_results(repo):
+                if one["dataset"]["id"] == dataset.repo_id:
+                    author = {"type": "user", "name": model.partition("/")[0], "fullname": "", "avatarUrl": ""}
+                    entry = {"modelId": model, "value": one["value"], "filename": name, "author": author}
+                    entry |= {"verified": one.get("verifyToken") == "valid", "source": one.get("source")}
+                    entry |= {"notes": one.get("notes")} | ({"pullRequest": number} if number else {})
+                    found.append(entry)
+        found.sort(key=lambda entry: -entry["value"] if isinstance(entry["value"], int | float) else 0)
+        return JSONResponse([{"rank": rank, **entry} for rank, entry in enumerate(found, 1)])
+
+    def merge(self, call: Call, repo: Repo, number: int) -> Response:
+        if not 0 < number <= len(repo.pulls) or number in repo.merged:
+            raise HubError(404, "there is no open pull request of this number")
+        repo.merge(number, self.writer(call, repo.repo_id, "merge").name)
+        return JSONResponse({})
+
     def discussions(self, call: Call, repo: Repo) -> Response:
-        """The pull requests, all of them open."""
+        """The pull requests."""
         found = [
             {
-                "num": number, "title": title, "author": {"name": author}, "status": "open", "isPullRequest": True,
+                "num": number, "title": title, "author": {"name": author}, "isPullRequest": True,
+                "status": "merged" if number in repo.merged else "open",
                 "createdAt": stamp(repo.resolve("main").date), "repo": {"name": repo.repo_id, "type": repo.kind},
             }
             for number, (title, author) in enumerate(repo.pulls, 1)
             if call.query.get("author", [author])[-1] == author
+            and not (number in repo.merged and call.query.get("status") == ["open"])
         ]  # fmt: skip
         return JSONResponse({"discussions": found, "count": len(found), "start": 0})
 
@@ -504,6 +542,17 @@ def card_data(readme: File) -> dict[str, Any] | None:
         return cards.metadata(readme.content.decode("utf-8", "replace"))
     except ValueError:
         return None
+
+
+def eval_results(repo: Repo) -> list[tuple[int, str, dict[str, Any]]]:
+    """The entries of a model's .eval_results with their files, and those of open pull requests with their numbers."""
+    found: list[tuple[int, str, dict[str, Any]]] = []
+    for number in (0, *(n for n in range(1, len(repo.pulls) + 1) if n not in repo.merged)):
+        for name, content in sorted(repo.files(f"refs/pr/{number}" if number else "main").items()):
+            if re.fullmatch(r"\.eval_results/[^/]+\.ya?ml", name):
+                there = [one[1:] for one in found]
+                found += [(number, name, one) for one in yaml.safe_load(content) if (name, one) not in there]
+    return found
 
 
 def stamp(date: datetime) -> str:

@@ -74,8 +74,9 @@ def write_page(
     The page shows figures/NAME.svg and links to figures/NAME.png, tables/NAME.md, tables/NAME.csv and results.parquet
     in ``out``; it does not write these files. ``results`` is the folder of the result files relative to ``out``, such
     as "../results", or None for a page without links to them. ``items`` are from ``items_of``. ``warnings`` about the
-    data become a note, ``datasets`` are ids of datasets on the Hub to link to. The table ``cutoffs`` and its figure
-    get a section of their own. Raises InputError if there are neither rows nor cutoffs.
+    data become a note, ``datasets`` are ids of datasets on the Hub to link to. The tables ``cutoffs`` (with
+    its figure) and ``reported_by_others`` get sections of their own. Raises InputError if there are neither rows nor
+    cutoffs.
     """
     cutoffs = tables.get(_CUTOFFS)
     if not rows and cutoffs is None:
@@ -91,7 +92,8 @@ def write_page(
         "require-trusted-types-for 'script'",
         "trusted-types 'none'",
     ]
-    by_month, look = months(rows), looks(ModelBoard(rows).lines)
+    own, others = [row for row in rows if not row.reported], tables.get("reported_by_others")
+    by_month, look = months(own), looks(ModelBoard(own).lines)
     asked = items_data(by_month, items or {})
     data = scores_data(rows, results) | {"items": asked, "ranked": bool(by_month)}
     environment = jinja2.Environment(
@@ -120,6 +122,7 @@ def write_page(
         measures=MEASURES,
         items=any(line for of in asked for line in of["lines"]),
         cutoffs=cutoffs if isinstance(cutoffs, ScoreTable) else None,
+        others=others if isinstance(others, ScoreTable) else None,
         scored=bool(rows),
         figures=figures,
         more={name: of for name, of in figures.items() if name not in (HERO, _CUTOFFS)},

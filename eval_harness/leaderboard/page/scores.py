@@ -31,6 +31,7 @@ class _Model(NamedTuple):
     revision: str
     trainable: int | None
     tokens: int | None
+    reported: str
     nth: int
 
 
@@ -87,6 +88,7 @@ def scores_data(rows: Sequence[Row], results: str | None) -> dict[str, Any]:
                 "trainable_text": compact(model.trainable),
                 "tokens": model.tokens,
                 "tokens_text": compact(model.tokens),
+                "reported": model.reported or None,
             }
             for model in models
         ],
@@ -136,7 +138,7 @@ def _month(month: str | None, none: str) -> str:
 
 def _card(model: _Model) -> str | None:
     """Return the address of a model's card, or None for a model that was read from a folder."""
-    if not (COMMIT.fullmatch(model.revision) and _HUB_ID.fullmatch(model.model)):
+    if not ((COMMIT.fullmatch(model.revision) or model.reported) and _HUB_ID.fullmatch(model.model)):
         return None
     return f"https://huggingface.co/{model.model}"
 

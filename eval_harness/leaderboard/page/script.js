@@ -83,7 +83,10 @@ document.addEventListener("DOMContentLoaded", () => {
     return [make("bdi", { class: "label" }, shown), make("small", {}, make("bdi", {}, id))];
   }
 
+  // A score that others reported leads to where they say that it is from.
   function scoreOf(row) {
+    const { reported } = models[row.model];
+    if (reported) return [make("a", { href: reported, target: "_blank", rel: "noopener nofollow" }, row.text)];
     return [results === null ? row.text : make("a", { href: `${results}/${row.file}` }, row.text)];
   }
 
@@ -141,7 +144,7 @@ document.addEventListener("DOMContentLoaded", () => {
       return make("th", { scope: "col", ...(sorted ? { "aria-sort": down ? "descending" : "ascending" } : {}) }, button);
     });
     const body = rows.map((row) => make("tr", {}, ...shown.map((column, i) =>
-      make(i ? "td" : "th", i ? (ranked && row.best === null && column === SCORE ? GREY : {}) : { scope: "row" }, ...column.show(row)))));
+      make(i ? "td" : "th", i ? (column === SCORE && ((ranked && row.best === null) || models[row.model].reported) ? GREY : {}) : { scope: "row" }, ...column.show(row)))));
     table.replaceChildren(make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
     const lines = [shown.map((column) => column.title), ...rows.map((row) => shown.map((column) => textOf(column.show(row)[0])))];
     csv.href = `data:text/csv;charset=utf-8,${encodeURIComponent(lines.map((line) => line.map(quoted).join(",")).join("\n"))}`;

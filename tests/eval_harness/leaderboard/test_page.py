@@ -22,6 +22,7 @@ from temporalwiki.eval_harness.leaderboard.page import write_page
 from temporalwiki.eval_harness.leaderboard.page.items import ShownFact
 from temporalwiki.eval_harness.leaderboard.page.scores import score_text, scores_data
 from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.leaderboard.tables import write_tables
 from temporalwiki.methods import CONTROLS
 from temporalwiki.push_scripts.leaderboard import without_results
 
@@ -152,6 +153,23 @@ def test_a_link_is_relative_or_to_the_hub(tmp_path: Path) -> None:
 )
 def test_the_card_of_a_model_of_the_hub_alone(model: str, revision: str, card: str | None) -> None:
     assert scores_data([make_row(model=model, revision=revision)], None)["models"][0]["card"] == card
+
+
+def test_scores_that_others_reported_are_apart_and_lead_to_their_source(tmp_path: Path) -> None:
+    source = "https://example.org/?a=1&b=<c>"
+    theirs = {"label": "acme/x (reported by others)", "model": "acme/x", "revision": "", "result": "", "month": None}
+    theirs |= {"measure": "exact_match", "higher_is_better": True, "method": None, "competes": False}
+    rows = [*some_rows(), make_row(**theirs, reported=source, low=None, high=None)]
+    before = write_page(some_rows(), {}, write_tables(some_rows(), tmp_path), tmp_path).read_text("utf-8")
+    page = write_page(rows, {}, write_tables(rows, tmp_path), tmp_path)
+    links = [link for link in Elements(page).all("a") if link["href"] == source]
+    assert [link["rel"] for link in links] == ["noopener nofollow"]
+    assert "cutoffs grey" in {table.get("class") for table in Elements(page).all("table")}
+    texts = before, page.read_text("utf-8")
+    ranking = [text_between(text, '<section aria-labelledby="ranking"', "</section>") for text in texts]
+    assert ranking[0] == ranking[1]
+    [model] = [one for one in json.loads(Elements(page).inside["script"][1])["models"] if one["reported"]]
+    assert (model["reported"], model["card"]) == (source, "https://huggingface.co/acme/x")
 
 
 def test_the_policy_allows_this_script_and_style_and_no_other(tmp_path: Path) -> None:
