@@ -37,13 +37,14 @@ class CutoffMonths(msgspec.Struct, frozen=True):
     high: Month | None
 
     def __post_init__(self) -> None:
-        known = {
-            "found": (self.low, self.cutoff, self.high),
-            "before the data": (self.high,),
-            "after the data": (self.low,),
-        }.get(self.verdict, ())
         months = [month for month in (self.low, self.cutoff, self.high) if month is not None]
-        if list(known) != months or months != sorted(months):
+        known = {
+            "found": [self.low, self.cutoff, self.high],
+            "before the data": [self.high],
+            "after the data": [self.low],
+            "cannot tell": [month for month in (self.low, self.high) if month is not None],
+        }[self.verdict]
+        if known != months or months != sorted(months):
             raise ValueError(f"the months do not fit {self.verdict!r}")
 
 
@@ -60,7 +61,7 @@ class CutoffManifest(msgspec.Struct, frozen=True):
     overall: CutoffMonths
     curve: list[CutoffPoint]
     data: str | None = None
-    evidence: dict[Literal["facts", "text"], Count] = {}
+    evidence: dict[Literal["facts", "text", "answers", "unreadable"], Count] = {}
 
 
 def cutoff_files(folder: Path) -> list[Path]:

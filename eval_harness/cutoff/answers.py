@@ -111,8 +111,9 @@ def _by_form(answers: Sequence[Answer]) -> tuple[Cutoff, dict[str, Cutoff]]:
 
 
 def _without_level(found: Cutoff) -> Cutoff:
-    """Return a cutoff that needs a fall: a model that calls everything changed need not know all months."""
-    return Cutoff(None, None, None, "cannot tell") if found.verdict == "after the data" else found
+    """Return a cutoff that needs a fall: a model that calls everything changed need not know any month."""
+    told = found.verdict in ("found", "before the data")
+    return found if told else Cutoff(None, None, found.high, "cannot tell")
 
 
 def _names(answers: Sequence[Answer], column: str) -> list[str]:

@@ -11,6 +11,8 @@ is 1, 0 or -1. The estimator sees nothing else.
 3. The fall must be larger than what the same fit finds in simulated months without a fall. The cutoff is the median
    of its posterior, the last month with at least half of the height of the fall. Without a fall, the model knows
    everything, nothing, or too little to tell: only a very uneven share of preferred sides decides.
+4. A model for which this does not tell has bounds if some months are much less likely than the likeliest one. Here the
+   side that the model prefers counts, also if it is the same in all months.
 """
 
 from __future__ import annotations
@@ -41,6 +43,10 @@ _RARE = 5  # a relation with fewer items shares its effect with other rare ones
 _FALL, _TREND = 1.0, 0.5
 _PRIOR = np.array([1e-6, _TREND**-2, _FALL**-2])  # precisions of the level, the trend and the fall
 _WIDTHS = (1, 3, 5, 9)  # months over which knowledge may fall
+# Bounds: the standard deviation of the evidence of what a model does not know, over models and data; the logarithm of
+# how much less likely than the likeliest month the months beyond a bound are (half of a 95 % quantile of chi square);
+# and the largest p-value of a fall with which a bound may lie among the months.
+_LEVEL, _UNLIKELY, _PERHAPS = 0.4, 1.92, 0.3
 # Forms of one question: standard deviations of their cutoffs in months, and the scale of the prior. It was chosen on
 # fifteen models that were asked in two forms (docs/cutoff.md).
 _SPREADS, _SPREAD = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0]), 0.5
@@ -66,7 +72,8 @@ class ChangeEvidence(NamedTuple):
 class Cutoff:
     """The last month whose changes a model knows, with the ends of its 95 % interval; months are counted as in Item.
 
-    Before the data, only ``high`` is known, and after the data, only ``low``.
+    Before the data, only ``high`` is known, and after the data, only ``low``. If a cutoff cannot be told, one end or
+    both may be known.
     """
 
     cutoff: int | None
@@ -91,6 +98,7 @@ class _Months(NamedTuple):
     at: Ints
     means: Floats
     variances: Floats
+    level: float  # the variance of the error that all means share
 
 
 class _Fit(NamedTuple):
@@ -107,7 +115,7 @@ class _Fit(NamedTuple):
 
 
 class Belief(NamedTuple):
-    """A cutoff, and the log weights of each month in which it may lie. Without weights, nothing can be told."""
+    """A cutoff, and the log weights of each month in which it may lie. Without weights, there are too few items."""
 
     cutoff: Cutoff
     months: Ints
@@ -123,18 +131,23 @@ class Belief(NamedTuple):
         generator = np.random.default_rng(seed)
         months = _adjusted(items, generator)
         first, last = int(months.at[0]), int(months.at[-1])
-        fit = None
+        fit, error = None, 1.0
         if len(months.at) >= FEWEST_MONTHS:
             fit = _fit(months, months.means[None])
             weights = np.asarray(logsumexp(fit.fall[0], axis=0))
             low, middle, high = _quantiles(fit.cutoffs, weights)
             # a model that also prefers the new side of most later changes has no cutoff there
             later = share_known([item for item in items if item.month > middle]).value
-            if later < 100 * CLEAR and _p_value(months, fit, generator) < _ERROR:
+            error = _p_value(months, fit, generator)
+            if later < 100 * CLEAR and error < _ERROR:
                 return cls(Cutoff(middle, low, high, "found"), fit.cutoffs, weights)
         level = _level(items)
         if level is None:
-            return unknown
+            if fit is None:
+                return unknown
+            bound = _bounds(months)
+            whole = bound.cutoff.low == last or bound.cutoff.high == first - 1  # the same in all months
+            return bound if whole or error < _PERHAPS else unknown
         edge = last if level else first - 1
         cutoffs, weights = np.array([edge]), np.zeros(1)
         if fit is not None:
@@ -158,8 +171,8 @@ def join(forms: Sequence[Belief], share: float = 1.0) -> tuple[Cutoff, list[Cuto
     ``share`` is the number of different events over that of all questions: forms that ask the same events tell less.
 
     The cutoffs of the forms lie around a common one, by a spread with a half-normal prior of _SPREAD months. The
-    interval of a form reaches to the joint median, because another form would have moved it there. Forms that cannot
-    tell are left out.
+    interval of a form reaches to the joint median, because another form would have moved it there. Forms without
+    weights are left out.
     """
     told = [form for form in forms if len(form.months)]
     verdicts = {form.cutoff.verdict for form in told}
@@ -177,12 +190,14 @@ def join(forms: Sequence[Belief], share: float = 1.0) -> tuple[Cutoff, list[Cuto
     low, middle, high = _quantiles(months, weights)
     if "found" in verdicts:
         joint = Cutoff(middle, low, high, "found")
-    elif len(verdicts) > 1:  # one form says before the data, another after
+    elif {"before the data", "after the data"} <= verdicts:
         return Cutoff(None, None, None, "cannot tell"), [form.cutoff for form in forms]
     elif "after the data" in verdicts:
         joint = Cutoff(None, low, None, "after the data")
-    else:
+    elif "before the data" in verdicts:
         joint = Cutoff(None, None, high, "before the data")
+    else:
+        joint = _likely(months, weights)
     return joint, [_reaching(form.cutoff, middle) for form in forms]
 
 
@@ -253,22 +268,30 @@ def _adjusted(items: Sequence[ChangeEvidence], generator: np.random.Generator) -
         evidence = evidence - other * (residuals[0] @ residuals[1]) / size
     means, _ = _two_way(evidence, ones, cell, shape)
     noise = max((evidence - _predicted(evidence, ones, cell, shape)).var(), 1e-6) / np.bincount(month)
-    of_pages = _variances(evidence, cluster, cell, shape, generator)
-    of_relations = _variances(evidence, relation, cell, shape, generator) if shape[1] > 1 else noise
+    of_pages, by_page = _variances(evidence, cluster, cell, shape, generator)
+    of_relations, by_relation = (
+        _variances(evidence, relation, cell, shape, generator) if shape[1] > 1 else (noise, 0.0)
+    )
+    if len({item.relation for item in items}) < _FEWEST_RELATIONS:  # too few to tell what a model prefers in general
+        by_relation = 1 / _PRIOR[0]
     # both variances contain the noise of the items
-    return _Months(at, means, np.maximum(of_pages, noise) + np.maximum(of_relations - noise, 0))
+    variances = np.maximum(of_pages, noise) + np.maximum(of_relations - noise, 0)
+    return _Months(at, means, variances, max(by_page, by_relation))
 
 
 def _variances(
     values: Floats, groups: Ints, cell: Ints, shape: tuple[int, int], generator: np.random.Generator
-) -> Floats:
-    """Return the variance of the mean of each month over resamples (with exponential weights) of groups of items."""
+) -> tuple[Floats, float]:
+    """Return the variance of the mean of each month over resamples (with exponential weights) of groups of items.
+
+    Only differences between months count there, so a shift of all months is taken out. Its variance comes second.
+    """
     resampled = np.empty((_RESAMPLES, shape[0]))
     for row in resampled:
         weights = generator.exponential(size=int(groups.max()) + 1)[groups]
         row[:] = _two_way(values, weights, cell, shape)[0]
-    # only differences between months count, so a shift of all months is taken out
-    return np.asarray((resampled - resampled.mean(axis=1, keepdims=True)).var(axis=0))
+    shift = resampled.mean(axis=1, keepdims=True)
+    return np.asarray((resampled - shift).var(axis=0)), float(shift.var())
 
 
 def _common(relations: Sequence[str]) -> list[str]:
@@ -312,9 +335,9 @@ def _predicted(values: Floats, weights: Floats, cell: Ints, shape: tuple[int, in
 # The fall
 
 
-def _fit(months: _Months, series: Floats) -> _Fit:
-    """Fit all falls to each series of monthly means, [series, months]."""
-    cutoffs = np.arange(months.at[0], months.at[-1])
+def _fit(months: _Months, series: Floats, prior: Floats = _PRIOR, outside: int = 0) -> _Fit:
+    """Fit all falls to each series of monthly means, [series, months], also ``outside`` months beyond the data."""
+    cutoffs = np.arange(months.at[0] - outside, months.at[-1] + outside)
     span = int(months.at[-1] - months.at[0])
     widths = [width for width in _WIDTHS if width <= max(1, span // 2)]
     shares = np.log([1.0] if len(widths) == 1 else [0.5, *[0.5 / (len(widths) - 1)] * (len(widths) - 1)])
@@ -323,11 +346,11 @@ def _fit(months: _Months, series: Floats) -> _Fit:
     line = _line(months)
     for i, effect in enumerate(_MONTH):
         precision = 1 / (months.variances + effect**2)
-        none[:, i] = _evidence(line, precision, series)
+        none[:, i] = _evidence(line, precision, series, prior)
         for j, cutoff in enumerate(cutoffs):
             for width, share in zip(widths, shares, strict=True):
-                known = np.clip((cutoff + 0.5 + width / 2 - months.at) / width, 0, 1)
-                found = _evidence(np.vstack([line, known]), precision, series) + share
+                known = np.clip((cutoff + 0.5 + width / 2 - months.at) / width, 0, 1) - 0.5
+                found = _evidence(np.vstack([line, known]), precision, series, prior) + share
                 fall[:, i, j] = np.logaddexp(fall[:, i, j], found)
     return _Fit(cutoffs, fall - np.log(len(cutoffs)), none)
 
@@ -337,9 +360,9 @@ def _line(months: _Months) -> Floats:
     return np.stack([np.ones(len(months.at)), (months.at - months.at.mean()) / (months.at[-1] - months.at[0])])
 
 
-def _evidence(columns: Floats, precision: Floats, series: Floats) -> Floats:
+def _evidence(columns: Floats, precision: Floats, series: Floats, prior: Floats) -> Floats:
     """Return the log marginal likelihood of each series; a third column has a positive effect."""
-    prior = _PRIOR[: len(columns)]
+    prior = prior[: len(columns)]
     inverse = np.linalg.inv((columns * precision) @ columns.T + np.diag(prior))
     projected = (series * precision) @ columns.T
     effects = projected @ inverse
@@ -364,6 +387,22 @@ def _p_value(months: _Months, fit: _Fit, generator: np.random.Generator) -> floa
     noise = generator.standard_normal((_SIMULATIONS, len(months.at))) / np.sqrt(precisions[drawn])
     simulated = _fit(months, np.array(lines)[drawn] + noise)
     return float(1 + (simulated.odds >= fit.odds[0]).sum()) / (1 + _SIMULATIONS)
+
+
+def _bounds(months: _Months) -> Belief:
+    """Return a cutoff that cannot be told, with bounds, from months without a clear fall."""
+    level = 1 / (_LEVEL**2 + months.level)
+    fit = _fit(months, months.means[None], np.array([level, *_PRIOR[1:]]), outside=1)
+    weights = np.asarray(logsumexp(fit.fall[0], axis=0)) + np.log(len(fit.cutoffs))
+    weights[0] = max(weights[0], logsumexp(fit.none[0]))  # a model that knows nothing has its cutoff before the data
+    return Belief(_likely(fit.cutoffs, weights), fit.cutoffs, weights)
+
+
+def _likely(cutoffs: Ints, weights: Floats) -> Cutoff:
+    """Return bounds of a cutoff: the first and the last month that is not unlikely, if they say anything."""
+    likely = cutoffs[weights > weights.max() - _UNLIKELY]
+    low, high = int(likely[0]), int(likely[-1])
+    return Cutoff(None, low if low > cutoffs[0] else None, high if high < cutoffs[-1] else None, "cannot tell")
 
 
 def _quantiles(cutoffs: Ints, weights: Floats) -> tuple[int, int, int]:

@@ -135,6 +135,9 @@ def said(found: Cutoff, curve: Sequence[Point]) -> str:
         end = in_words(curve[-1].month)
         sure = "" if found.low >= curve[-1].month else f"; at least up to {in_words(found.low)}"
         return f"knows what changed up to the last month of the data, {end}{sure}"
+    known = {"at least": found.low, "at most": found.high}
+    if bounds := [f"{end} up to {in_words(month)}" for end, month in known.items() if month is not None]:
+        return f"cannot tell where it ends: knows what changed {', and '.join(bounds)}"
     return f"cannot tell: no clear fall after any month (or fewer than {FEWEST} changes)"
 
 

@@ -40,7 +40,7 @@ def read_cutoffs(folder: Path) -> list[KnownUpTo]:
 
 
 def _known(result: CutoffManifest) -> KnownUpTo:
-    of, facts, texts = result.overall, result.evidence.get("facts"), result.evidence.get("text")
+    of, names = result.overall, {"facts": "facts", "text": "sentences", "answers": "answers"}
     months = sorted(month for point in result.curve if (month := _counted(point.month)) is not None)
     return KnownUpTo(
         model=one_line(without_path(result.model)),
@@ -48,7 +48,9 @@ def _known(result: CutoffManifest) -> KnownUpTo:
         cutoff=_counted(of.cutoff),
         low=_counted(of.low),
         high=_counted(of.high),
-        evidence=", ".join(f"{count:,} {what}" for count, what in ((facts, "facts"), (texts, "sentences")) if count),
+        evidence=", ".join(
+            f"{result.evidence[name]:,} {what}" for name, what in names.items() if name in result.evidence
+        ),
         data=one_line(without_path(result.data)) if result.data else "",
         first=months[0] if months else None,
         last=months[-1] if months else None,

@@ -239,7 +239,7 @@ def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> ScoreTable | None:
     return ScoreTable.of(
         "Knowledge cutoffs",
         "The last month whose changes a model knows, with its 95 % interval, by temporalwiki cutoff. A cutoff before "
-        "or after the data has one end. “Cannot tell” is the answer for a model that knows too little.",
+        "or after the data has one end. “Cannot tell”: the model knows too little, though it may have bounds.",
         [
             ("model", [one.model for one in cutoffs]),
             ("cutoff", [written(one.cutoff) or one.verdict for one in cutoffs]),

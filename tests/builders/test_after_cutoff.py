@@ -60,6 +60,8 @@ def test_the_upper_end_of_a_cutoff_counts_wherever_it_is_named(
     write_cutoff(Path("results/of-gpt2"))
     write_cutoff(Path("results/other"), "org/other", verdict="before the data", cutoff=None, low=None, high="2019-12")
     Path("gpt2").mkdir()  # the model's folder, which holds no cutoff
+    write_cutoff(Path("bound"), "m", verdict="cannot tell", cutoff=None, low=None, high="2020-02")
+    assert read_after("bound") == After(Date(2020, 2, 29), "m")
     expected = After(Date(2021, 5, 31), "gpt2")
     for text in ("results/of-gpt2/cutoff.json", "results/of-gpt2", "gpt2"):
         assert read_after(text, Path("results")) == expected

@@ -29,6 +29,14 @@ def graded(
     return answers
 
 
+def weak(form: str) -> list[Answer]:
+    """Few answers of a model that knows half of what happened up to September, and a tenth of the rest."""
+    other = [
+        one._replace(item=one.item._replace(cluster=f"{one.item.cluster}b")) for one in graded(-1, form, "", 2, each=2)
+    ]
+    return graded(8, form, seed=1, each=2) + other
+
+
 def controls(kind: str, grade: str, number: int = 12) -> list[Answer]:
     side = 1 if grade == "right" else -1
     return [Answer("open", kind, kind, grade, ChangeEvidence(MAY, kind, f"{kind}{i}", side)) for i in range(number)]
@@ -73,6 +81,13 @@ def test_forms_that_say_the_opposite_tell_nothing() -> None:
     found = judged_answers("m", graded(-1, "open") + graded(18, "choice"), "file")
     assert [form.verdict for form in found.forms.values()] == ["after the data", "before the data"]
     assert found.overall.verdict == "cannot tell"
+
+
+def test_forms_that_cannot_tell_have_bounds_together() -> None:
+    found = judged_answers("m", weak("open") + weak("choice"), "file")
+    assert {one.verdict for one in (found.overall, *found.forms.values())} == {"cannot tell"}
+    assert all(one.low <= MAY + 4 <= one.high for one in (found.overall, *found.forms.values()))  # type: ignore[operator]
+    assert "cannot tell where it ends: knows what changed at least up to " in next(found.lines())
 
 
 def test_a_topic_with_a_cutoff_of_its_own_is_named() -> None:

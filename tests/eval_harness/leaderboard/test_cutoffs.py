@@ -61,6 +61,7 @@ def write_all(folder: Path) -> None:
         evidence={"facts": 30},
         curve=[],
     )
+    write(folder / "e" / "cutoff.json", "org/bounded", "cannot tell", high="2021-03", evidence={"answers": 30})
     write(folder / "d" / "other.json", "other", "cannot tell")
 
 
@@ -83,6 +84,7 @@ LINES = [
         "ORG/temporalwiki",
         "2021-01 to 2021-12",
     ),
+    ("org/bounded", "cannot tell", "up to 2021-03", "30 answers", "ORG/temporalwiki", "2021-01 to 2021-12"),
     ("unsure", "cannot tell", "", "", "ORG/temporalwiki", "2021-01 to 2021-12"),
 ]
 
@@ -138,16 +140,23 @@ def test_a_bar_is_the_interval_and_a_dot_the_cutoff(tmp_path: Path) -> None:
         1: (JANUARY + 7.5, JANUARY + 8.5),  # September
         2: (JANUARY + 3.5, JANUARY + 7.5),  # May to August
         3: (JANUARY - 0.5, JANUARY + 1.5),  # up to February
+        4: (JANUARY - 0.5, JANUARY + 2.5),  # up to March
     }
     marks = {
         line.get_ydata()[0]: (line.get_xdata()[0], line.get_marker())
         for line in axes.lines
         if len(line.get_xdata()) == 1
     }
-    assert marks == {0: (JANUARY + 11.5, ">"), 1: (JANUARY + 8, "o"), 2: (JANUARY + 5, "o"), 3: (JANUARY - 0.5, "<")}
+    assert marks == {
+        0: (JANUARY + 11.5, ">"),
+        1: (JANUARY + 8, "o"),
+        2: (JANUARY + 5, "o"),
+        3: (JANUARY - 0.5, "<"),
+        4: (JANUARY - 0.5, "<"),
+    }
     assert [text.get_text() for text in axes.get_yticklabels()] == [line[0] for line in LINES]
-    assert [(text.get_text(), text.xy[1]) for text in axes.texts] == [("cannot tell", 4)]
-    assert figure.get_label() == "The knowledge of 2 of 5 models ends between June and September 2021"
+    assert [(text.get_text(), text.xy[1]) for text in axes.texts] == [("cannot tell", 5)]
+    assert figure.get_label() == "The knowledge of 2 of 6 models ends between June and September 2021"
 
 
 FINDINGS: dict[str, tuple[list[int | None], str]] = {
