@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from huggingface_hub import DatasetLeaderboardEntry, EvalResultEntry, HfApi
 from huggingface_hub.errors import EntryNotFoundError, HfHubHTTPError, RepositoryNotFoundError, RevisionNotFoundError
@@ -25,6 +25,12 @@ _MODELS, _SCORES, _COMMITS = 200, 1_000, 50
 _TASK_ID = re.compile(rf"probes-(\d{{8}}-\d{{8}})-({'|'.join(SPLITS)})")
 _ADDRESS = re.compile(r"https?://[a-z0-9.:-]+(/[!-~]*)?", re.IGNORECASE)  # without a user's name
 _LONGEST_ADDRESS = 300
+# the columns of a score that do not depend on it, or that only its author knows
+_REST: dict[str, Any] = dict.fromkeys(
+    ("month", "method", "learning_rate", "trainable", "parameters", "tokens", "low", "high", "spread", "rank_best")
+)
+_REST |= dict.fromkeys(("base", "revision", "result"), "") | {"rank_worst": None, "items": 0, "clusters": 0, "runs": 1}
+_REST |= {"task": TASK, "kind": "probes", "measure": MEASURE, "higher_is_better": True, "competes": False}
 
 
 class Reported(NamedTuple):
@@ -64,14 +70,15 @@ def reported_by_others(dataset: str, own: Collection[str]) -> Reported:
             continue
         asked += 1
         try:
-            waiting, scores = _in_open_pulls(api, model, entries), _scores(api, model, dataset)
+            waiting = _in_open_pulls(api, model, entries)
+            scores = ask(model, partial(api.model_info, model, expand=["evalResults"])).eval_results or []
         except Unreachable:
             raise
         except (InputError, AttributeError, KeyError, TypeError):  # of somebody else's model; the others count
             left_out["that cannot be read"] += len(entries)
             continue
         left_out["in pull requests that are open"] += len(waiting)
-        for score in scores[:_SCORES]:
+        for score in [one for one in scores if one.dataset_id == dataset][:_SCORES]:
             same = [one for one in entries if (one.value, one.notes) == (score.value, score.notes)]
             if same and all(one in waiting for one in same):
                 continue
@@ -91,21 +98,12 @@ def _leaderboard(api: HfApi, dataset: str) -> list[DatasetLeaderboardEntry]:
     def call() -> list[DatasetLeaderboardEntry]:
         try:
             return api.get_dataset_leaderboard(dataset, base_model_only=False)
-        except RepositoryNotFoundError:
-            raise
         except HfHubHTTPError as error:
-            if error.response.status_code != 404:
+            if error.response.status_code != 404 or isinstance(error, RepositoryNotFoundError):
                 raise
             raise InputError(f"{dataset}: the Hub has no leaderboard of it; its owner can ask for one") from None
-        except (AttributeError, KeyError, TypeError) as error:
-            raise InputError(f"{dataset}: the Hub's answer is not a leaderboard") from error
 
     return ask(f"datasets/{dataset}", call)
-
-
-def _scores(api: HfApi, model: str, dataset: str) -> list[EvalResultEntry]:
-    found = ask(model, lambda: api.model_info(model, expand=["evalResults"])).eval_results or []
-    return [score for score in found if score.dataset_id == dataset]
 
 
 def _in_open_pulls(
@@ -154,34 +152,13 @@ def _row(model: str, score: EvalResultEntry, verified: bool) -> Row:
         given = f"https://huggingface.co/{model}"
     return Row(
         label=f"{model} (reported by others)",
-        month=None,
-        method=None,
-        base="",
         model=model,
-        revision="",
-        learning_rate=None,
-        trainable=None,
-        parameters=None,
-        tokens=None,
-        task=TASK,
         version=find_task(TASK).version,
         config=f"probes-{month}",
-        kind="probes",
         tested=month,
         test=split,
-        measure=MEASURE,
-        higher_is_better=True,
         value=float(score.value),
-        low=None,
-        high=None,
-        items=0,
-        clusters=0,
-        runs=1,
-        spread=None,
-        competes=False,
-        rank_best=None,
-        rank_worst=None,
-        result="",
         reported=given,
         verified=verified,
+        **_REST,
     )

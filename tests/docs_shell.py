@@ -1,4 +1,4 @@
-"""A shell for what the docs tell a reader to type: `temporalwiki`, and `python` with -c, -m or a file.
+"""A shell for what the docs tell a reader to type: `temporalwiki`, `hf`, and `python` with -c, -m or a file.
 
 A process that has imported what is slow to import and forks for each command, which therefore runs as in a process of
 its own. It reads one JSON list a line (the words of a command), appends what the command says to the file `said`, and
@@ -114,6 +114,12 @@ def run(words: list[str]) -> None:
 
             sys.argv = words
             status = main(rest)
+        elif program == "hf":
+            from huggingface_hub.cli.hf import main as hf
+
+            sys.argv = words
+            hf()
+            status = 0
         elif program == "python" and rest[0] == "-c":
             sys.argv = ["-c", *rest[2:]]
             exec(compile(rest[1], "<docs>", "exec"), {"__name__": "__main__"})  # noqa: S102 - the docs are ours

@@ -160,6 +160,11 @@ class LoopbackHub:
         with self._lock:
             return self._protocol.repos[kind, repo_id]
 
+    def jobs(self) -> list[dict[str, Any]]:
+        """The jobs that were run (their specification) or scheduled (with a "jobSpec"), in order."""
+        with self._lock:
+            return list(self._protocol.jobs)
+
     def commit(
         self,
         kind: Kind,

@@ -81,6 +81,7 @@ class Protocol:
     cdn: str = ""
     users: dict[str, User] = field(default_factory=dict)
     repos: dict[tuple[Kind, str], Repo] = field(default_factory=dict)
+    jobs: list[dict[str, Any]] = field(default_factory=list)
 
     # -- who may what ------------------------------------------------------------------------------------------------
 
@@ -128,6 +129,8 @@ class Protocol:
                 return JSONResponse({"standardEnvVars": [], "harnesses": {}})
             case "POST", ["api", "repos", "create"]:
                 return self.create(call)
+            case "POST", ["api", "jobs" | "scheduled-jobs", namespace]:
+                return self.job(call, namespace)
             case "POST", ["api", "validate-yaml"]:
                 return self.validate_yaml(call)
             case _, ["api", kinds, owner, name, *rest] if kinds in KINDS:
@@ -194,6 +197,14 @@ class Protocol:
         orgs = [{"type": "org", "name": name, "roleInOrg": role} for name, role in user.orgs.items()]
         token = {"type": "access_token", "accessToken": {"displayName": "loopback", "role": user.role}}
         return JSONResponse({"type": "user", "name": user.name, "fullname": user.name, "orgs": orgs, "auth": token})
+
+    def job(self, call: Call, namespace: str) -> Response:
+        """A job that is run or scheduled; it stays in ``jobs`` as the client asked for it. None is started."""
+        self.writer(call, f"{namespace}/", "run jobs")
+        self.jobs.append(call.json())
+        number = {"id": f"{len(self.jobs):024x}", "createdAt": "2022-01-01T00:00:00.000Z"}
+        owner = {"owner": {"id": "0" * 24, "name": namespace, "type": "user"}, "status": {"stage": "SCHEDULING"}}
+        return JSONResponse(number | owner | self.jobs[-1])
 
     def named(self, call: Call) -> tuple[Kind, str, str]:
         given = call.json()

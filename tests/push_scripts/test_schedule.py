@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import importlib
 import importlib.util
+import json
 import re
 import shlex
 import shutil
 import stat
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -21,7 +23,11 @@ import pytest
 import yaml
 from huggingface_hub import JobHardware, Volume
 
+from temporalwiki import __version__
 from temporalwiki.commands.cli import parser_of
+
+from documents import typed
+from loopback_hub import LoopbackHub
 
 SCHEDULE = Path(__file__).parents[2] / "push_scripts" / "schedule"
 CRONTAB = (SCHEDULE / "crontab").read_text("utf-8")
@@ -411,3 +417,38 @@ def test_names_reach_the_job_as_they_are(schedule: Callable[..., Mock]) -> None:
     assert words[:3] == ["true", "&&", "temporalwiki"]
     assert words[words.index("--wiki") + 1] == "a; rm -rf $HOME"
     assert words[words.index("--jobs") + 1] == "3"
+
+
+# With the Hub's client, by uv
+
+
+@pytest.fixture(scope="module")
+def uv_jobs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+    """What the loopback Hub is asked for by the commands of the guide."""
+    lines = [one.text for one in typed("docs/publishing.md") if one.text.startswith("hf jobs scheduled uv run")]
+    with LoopbackHub() as hub:
+        hub.add_user("me", "hf_me", orgs={"ORG": "write"})
+        env, folder = hub.environment(tmp_path_factory.mktemp("home"), token="hf_me"), tmp_path_factory.mktemp("empty")
+        for _, *words in map(shlex.split, lines):
+            subprocess.run([sys.executable, "-m", "huggingface_hub.cli.hf", *words], cwd=folder, env=env, check=True)
+        return hub.jobs()
+
+
+def test_the_guides_commands_schedule_the_month_and_an_experiment(uv_jobs: list[dict[str, Any]]) -> None:
+    month, experiment = uv_jobs
+    assert (month["schedule"], experiment["schedule"]) == (hub_job().SCHEDULE, "@monthly")
+    for job in uv_jobs:
+        assert not job.get("concurrency")  # the Hub starts no second run of it then
+        spec = job["jobSpec"]
+        assert spec["secrets"] == {"HF_TOKEN": "hf_me"} and spec["environment"] == {"UV_NO_BUILD": "1"}
+        assert "hf_me" not in json.dumps({**spec, "secrets": None})
+        assert spec["command"][:3] == ["uv", "run", "--with"] and "uv" in spec["dockerImage"]
+        assert re.fullmatch(rf"temporalwiki(\[eval\])?=={re.escape(__version__)}", spec["command"][3])
+        assert spec["flavor"] in {flavor.value for flavor in JobHardware} and spec["timeoutSeconds"] == 24 * 3600
+        assert [volume["mountPath"] for volume in spec["volumes"]] == ["/bucket"]
+    command, *words = month["jobSpec"]["command"][4:]
+    found = options(words[0], words[1:])
+    assert (command, found.repo, found.dumps) == ("temporalwiki", "ORG/temporalwiki", "/bucket/dumps")
+    bash, _, line = experiment["jobSpec"]["command"][4:]
+    assert bash == "bash"
+    assert options("experiment", after(line, "temporalwiki")[1:]).recipe == "monthly.yaml"
