@@ -7,6 +7,7 @@ import re
 
 _JOINERS = "\u200c\u200d"  # not printable, but scripts and emoji are spelled with them
 _MARKDOWN = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")  # an underscore within a word means nothing
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are their wide forms
 _IN_CODE = str.maketrans("`|\\", "'∣∖")  # these would end the code span or the table cell
 
 
@@ -25,6 +26,12 @@ def code(text: str) -> str:
     """Return a text as a code span that also fits into a table cell, or "" for an empty text."""
     line = "".join(char if char.isprintable() else " " for char in text).split()
     return f"`{' '.join(line).translate(_IN_CODE)}`" if line else ""
+
+
+def spreadsheet_cell(text: str) -> str:
+    """Return a text in one line that a spreadsheet does not read as a formula: it gets an apostrophe in front."""
+    text = one_line(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def table_row(*cells: str) -> str:

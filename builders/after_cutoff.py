@@ -21,6 +21,7 @@ from temporalwiki.builders.snapshot import read_date
 Month = Annotated[str, msgspec.Meta(pattern=r"\A[1-9][0-9]{3}-(0[1-9]|1[0-2])\Z")]
 
 CUTOFF = "cutoff.json"
+CUTOFF_ITEMS = "cutoff_items.csv"
 _LONG = re.compile(r"(.+)-(\d{8})-(\d{8})")
 _COLUMNS = ("published", "kind", "start_time", "end_time")  # they date a row
 _TEXTS = ("diffset-", "deletions-")  # their interval dates all rows
@@ -49,9 +50,10 @@ class CutoffMonths(msgspec.Struct, frozen=True):
 
 
 class CutoffPoint(msgspec.Struct, frozen=True):
-    """A month with changes."""
+    """A month with changes, and the share of them that the model knows."""
 
     month: Month
+    known: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.0
 
 
 class CutoffManifest(msgspec.Struct, frozen=True):
@@ -60,6 +62,8 @@ class CutoffManifest(msgspec.Struct, frozen=True):
     model: str
     overall: CutoffMonths
     curve: list[CutoffPoint]
+    forms: dict[str, CutoffMonths] = {}
+    advertised: Month | None = None
     data: str | None = None
     evidence: dict[Literal["facts", "text", "answers", "unreadable"], Count] = {}
 

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.base.markdown import spreadsheet_cell
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.base.terminal import in_line
 from temporalwiki.eval_harness.cutoff.estimator import FEWEST, Belief, ChangeEvidence, Cutoff, curve, join, share_known
-from temporalwiki.eval_harness.cutoff.report import Report
+from temporalwiki.eval_harness.cutoff.report import Report, written
 
 COLUMNS = ("model", "form", "date", "topic", "grade")
 GRADES = ("right", "wrong", "abstained", "unreadable")
@@ -29,6 +30,7 @@ class Answer(NamedTuple):
     kind: str  # change; unchanged and never are controls: the right answer is that nothing happened
     grade: str
     item: ChangeEvidence
+    advertised: str | None = None  # the last month that the model knows, as its provider says
 
 
 def read_answers(path: Path) -> dict[str, list[Answer]]:
@@ -64,13 +66,17 @@ def _answer(row: Mapping[str, str], where: str, number: int) -> Answer:
             raise InputError(f"{where}: no {name} {in_line(value)!r}{near}; there are {', '.join(choices)}")
     if day is None:
         raise InputError(f"{where}: {in_line(row['date'])!r} is not a date: write YYYY-MM-DD")
+    advertised = row.get("advertised") or None
+    if advertised and not (_DAY.fullmatch(advertised) and len(advertised) == len("2025-03")):
+        raise InputError(f"{where}: advertised {in_line(advertised)!r} is not a month: write YYYY-MM")
     if not row["model"] or not row["form"]:
         raise InputError(f"{where}: no {'form' if row['model'] else 'model'}")
     month = int(day[1]) * 12 + int(day[2]) - 1
     # a model that does not answer does not know: an abstention counts as a wrong answer
     known = 1.0 if row["grade"] == "right" else -1.0
     event = row.get("event") or f"row {number}"
-    return Answer(row["form"], row["topic"], kind, row["grade"], ChangeEvidence(month, row["topic"], event, known))
+    item = ChangeEvidence(month, row["topic"], event, known)
+    return Answer(row["form"], row["topic"], kind, row["grade"], item, advertised)
 
 
 def judged_answers(
@@ -98,8 +104,21 @@ def judged_answers(
         overall = _without_level(overall)
         forms, topics = ({name: _without_level(one) for name, one in of.items()} for of in (forms, topics))
     counts = {"answers": len(asked), "unreadable": len(answers) - len(read)}
-    items = [one.item for one in changes]
-    return Report(model, overall, topics if len(topics) > 1 else {}, curve(items), source, counts, {}, forms, controls)
+    return Report(
+        model,
+        overall,
+        topics if len(topics) > 1 else {},
+        curve([one.item for one in changes]),
+        source,
+        counts,
+        forms=forms,
+        controls=controls,
+        advertised=next((one.advertised for one in answers if one.advertised), None),
+        items=[
+            (written(one.item.month), *map(spreadsheet_cell, (one.form, one.topic, one.item.cluster)), one.grade)
+            for one in changes
+        ],
+    )
 
 
 def _by_form(answers: Sequence[Answer]) -> tuple[Cutoff, dict[str, Cutoff]]:

@@ -142,22 +142,18 @@ class Belief(NamedTuple):
             if later < 100 * CLEAR and error < _ERROR:
                 return cls(Cutoff(middle, low, high, "found"), fit.cutoffs, weights)
         level = _level(items)
+        bound = unknown if fit is None else _bounds(months)
+        least, most = bound.cutoff.low, bound.cutoff.high
         if level is None:
-            if fit is None:
-                return unknown
-            bound = _bounds(months)
-            whole = bound.cutoff.low == last or bound.cutoff.high == first - 1  # the same in all months
+            whole = least == last or most == first - 1  # the same in all months
             return bound if whole or error < _PERHAPS else unknown
-        edge = last if level else first - 1
-        cutoffs, weights = np.array([edge]), np.zeros(1)
-        if fit is not None:
-            cutoffs = np.append(fit.cutoffs, edge)
-            order = np.argsort(cutoffs)
-            weights = np.append(logsumexp(fit.fall[0], axis=0), logsumexp(fit.none[0]) - np.log(len(fit.cutoffs)))
-            cutoffs, weights = cutoffs[order], weights[order]
-        low, _, high = _quantiles(cutoffs, weights)
-        found = Cutoff(None, low, None, "after the data") if level else Cutoff(None, None, high, "before the data")
-        return cls(found, cutoffs, weights)
+        if fit is None:
+            bound = cls(unknown.cutoff, np.array([last if level else first - 1]), np.zeros(1))
+        if level:
+            found = Cutoff(None, int(bound.months[0]) if least is None else least, None, "after the data")
+        else:
+            found = Cutoff(None, None, int(bound.months[-1]) if most is None else most, "before the data")
+        return bound._replace(cutoff=found)
 
 
 def find_cutoff(items: Sequence[ChangeEvidence], seed: int = 0) -> Cutoff:

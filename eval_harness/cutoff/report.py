@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import make_folder
+from temporalwiki.base.files import make_folder, whole_file
 from temporalwiki.base.json_files import write_json
+from temporalwiki.base.markdown import spreadsheet_cell
 from temporalwiki.base.terminal import in_line
-from temporalwiki.builders.after_cutoff import CUTOFF
+from temporalwiki.builders.after_cutoff import CUTOFF, CUTOFF_ITEMS
 from temporalwiki.eval_harness.cutoff.changes import MONTHS, TEXT, Change, Topics, evidence, read_changes
 from temporalwiki.eval_harness.cutoff.estimator import (
     FEWEST,
@@ -26,6 +28,7 @@ from temporalwiki.eval_harness.cutoff.estimator import (
 )
 from temporalwiki.eval_harness.models.model import Model
 
+_ITEMS = ("month", "form", "topic", "event", "outcome")
 _CONTROLS = {"unchanged": "what did not change", "never": "what never happened"}
 
 
@@ -42,6 +45,8 @@ class Report:
     panel: Mapping[str, int] = field(default_factory=dict)  # the reference models and the last month that each knows
     forms: Mapping[str, Cutoff] = field(default_factory=dict)  # the ways in which the model was asked
     controls: Mapping[str, float] = field(default_factory=dict)  # percentage of right answers to what did not change
+    advertised: str | None = None  # the last month that the model knows, as its provider says
+    items: Sequence[tuple[str | None, ...]] = ()  # month, form, topic, subject or event, and evidence or grade
 
     def as_json(self) -> dict[str, Any]:
         """Return the content of ``cutoff.json``."""
@@ -50,6 +55,8 @@ class Report:
         known: dict[str, Any] = {"model": self.model, "data": self.data, "evidence": dict(self.evidence)}
         if self.panel:
             known["panel"] = {name: written(month) for name, month in self.panel.items()}
+        if self.advertised:
+            known["advertised"] = self.advertised
         if self.controls:
             known["controls"] = dict(self.controls)
         forms = {name: _as_json(cutoff) for name, cutoff in self.forms.items()}
@@ -96,17 +103,20 @@ def judged(name: str, data: str, changes: Sequence[Change], items: Sequence[Chan
     kinds = Counter("text" if item.relation == TEXT else "facts" for item in items)
     form = "answers" if all(abs(item.evidence) in (0, 1) for item in items) else "likelihoods"
     overall, [asked] = join([Belief.of(items)])
-    return Report(name, overall, found, curve(items), data, kinds, forms={form: asked})
+    rows = [(written(one.month), form, *map(spreadsheet_cell, one[1:3]), f"{one.evidence:.4g}") for one in items]
+    return Report(name, overall, found, curve(items), data, kinds, forms={form: asked}, items=rows)
 
 
 def write_report(found: Report, folder: Path) -> list[Path]:
-    """Write ``cutoff.json`` and ``cutoff.svg``, and return their paths."""
+    """Write ``cutoff.json``, ``cutoff.svg`` and ``cutoff_items.csv``, and return the paths of the first two."""
     from temporalwiki.eval_harness.leaderboard.figures import cutoff  # takes seconds to import
     from temporalwiki.eval_harness.leaderboard.figures.style import save
 
     make_folder(folder)
     chart, data = folder / "cutoff.svg", folder / CUTOFF
     save(cutoff.draw(found.curve, found.overall, said(found.overall, found.curve)), chart)
+    with whole_file(folder / CUTOFF_ITEMS) as part, part.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([_ITEMS, *found.items])
     write_json(data, found.as_json())
     return [data, chart]
 

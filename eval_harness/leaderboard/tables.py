@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from temporalwiki.base.files import whole_file
-from temporalwiki.base.markdown import escaped, one_line, table_row
+from temporalwiki.base.markdown import escaped, spreadsheet_cell, table_row
 from temporalwiki.eval_harness.cutoff.report import written
 from temporalwiki.eval_harness.leaderboard.cutoffs import KnownUpTo
 from temporalwiki.eval_harness.leaderboard.headline import MEASURES, NEW, training_runs
@@ -19,7 +19,6 @@ from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
 from temporalwiki.methods.options import ADDED
 
-_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")  # the last four are their wide forms
 _CLOZES = {
     "invariantlama": "InvariantLAMA",
     "updatedlama": "UpdatedLAMA",
@@ -222,6 +221,9 @@ def ckl_table_2(rows: Sequence[Row]) -> ScoreTable | None:
     )
 
 
+_FORMS = 4  # columns
+
+
 def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> ScoreTable | None:
     """Return a table with a line for each knowledge cutoff, or None without cutoffs."""
     if not cutoffs:
@@ -236,6 +238,9 @@ def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> ScoreTable | None:
         ends = {"from": one.low, "up to": one.high}
         return "".join(f"{word} {written(month)}" for word, month in ends.items() if month is not None)
 
+    forms = dict.fromkeys(form for one in cutoffs for form in one.forms)
+    by_form = [(form, [written(one.forms.get(form)) or "" for one in cutoffs]) for form in list(forms)[:_FORMS]]
+    advertised = [written(one.advertised) or "" for one in cutoffs]
     return ScoreTable.of(
         "Knowledge cutoffs",
         "The last month whose changes a model knows, with its 95 % interval, by temporalwiki cutoff. A cutoff before "
@@ -244,6 +249,8 @@ def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> ScoreTable | None:
             ("model", [one.model for one in cutoffs]),
             ("cutoff", [written(one.cutoff) or one.verdict for one in cutoffs]),
             ("95 % interval", [interval(one) for one in cutoffs]),
+            *by_form,
+            *([("advertised", advertised)] if any(advertised) else []),
             ("evidence", [one.evidence for one in cutoffs]),
             ("data", [one.data for one in cutoffs]),
             ("months of the data", [span(one.first, one.last) for one in cutoffs]),
@@ -343,14 +350,17 @@ def to_csv(table: ScoreTable) -> str:
     scores = [any(isinstance(cell, TableScore) for cell in cells) for cells in zip(*table.lines, strict=True)]
     lines: list[list[str | float | None]] = [[]]
     for name, scored in zip(table.columns, scores, strict=True):
-        lines[0] += [_harmless(name), *((_harmless(f"{name}, {end}") for end in ("low", "high")) if scored else ())]
+        lines[0] += [
+            spreadsheet_cell(name),
+            *((spreadsheet_cell(f"{name}, {end}") for end in ("low", "high")) if scored else ()),
+        ]
     for line in table.lines:
         values: list[str | float | None] = []
         for cell, scored in zip(line, scores, strict=True):
             if isinstance(cell, TableScore):
                 values += [cell.value, cell.low, cell.high]
             else:
-                values += [None] * 3 if scored else [_harmless(cell) if isinstance(cell, str) else cell]
+                values += [None] * 3 if scored else [spreadsheet_cell(cell) if isinstance(cell, str) else cell]
         lines.append(values)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(lines)
@@ -371,8 +381,3 @@ def _shown(cell: Cell) -> str:
         return "" if cell is None else escaped(cell) if isinstance(cell, str) else f"{cell:,}"
     value = f"**{number(cell.value)}**" if cell.best else number(cell.value)
     return value if cell.low is None or cell.high is None else f"{value} [{number(cell.low)}, {number(cell.high)}]"
-
-
-def _harmless(text: str) -> str:
-    text = one_line(text)
-    return f"'{text}" if text.startswith(_FORMULA) else text

@@ -82,6 +82,7 @@ def write_leaderboard(
             items=items_of(results, shown, folder),
             results=Path(os.path.relpath(folder, out)).as_posix(),
             warnings=list(dict.fromkeys(text for manifest in built for text in manifest.warnings)),
+            cutoff_items=[one.items for one in cutoffs],
             datasets=sorted({id for result in results if (id := dataset_on_hub(result))}),
         )
     yield f"{len(found):,} scores of {len(results):,} results: {out / _PARQUET}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -51,10 +52,10 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("models", [["ORG/m"], ["ORG/m", "other"]])
 def test_graded_answers_of_one_model_or_several(models: list[str], run: Run, there: Path) -> None:
-    lines = ["model,form,date,topic,grade"]
+    lines = ["model,form,date,topic,grade,advertised"]
     for model, month, number, form in product(models, range(1, 13), range(8), ("open", "choice")):
         known = month <= 6 if number else month > 6
-        lines.append(f"{model},{form},2024-{month:02}-01,{number % 2},{'right' if known else 'wrong'}")
+        lines.append(f"{model},{form},2024-{month:02}-01,{number % 2},{'right' if known else 'wrong'},2024-08")
     (there / "graded.csv").write_text("\n".join(lines) + "\n")
     status, out, _ = run("cutoff", "--answers", "graded.csv", "--output", "out")
     assert status == 0
@@ -62,6 +63,11 @@ def test_graded_answers_of_one_model_or_several(models: list[str], run: Run, the
     for model, folder in zip(models, ("ORG--m", "other"), strict=False):
         written = read_json_file(there / "out" / (folder if len(models) > 1 else ".") / "cutoff.json")
         assert (written["model"], written["overall"]["cutoff"]) == (model, "2024-06")
+        assert written["advertised"] == "2024-08"
+        items = (there / "out" / (folder if len(models) > 1 else ".") / "cutoff_items.csv").read_text().splitlines()
+        assert items[0] == "month,form,topic,event,outcome"
+        assert re.fullmatch(r"2024-01,open,0,row \d+,wrong", items[1])
+        assert len(items) == 1 + 12 * 8 * 2
         assert list(written["forms"]) == ["choice", "open"]
         assert list(written["topics"]) == ["0", "1"]
         assert len(written["curve"]) == 12

@@ -19,6 +19,7 @@ from temporalwiki.eval_harness.leaderboard.figures.style import (
     BLACK,
     BLUE,
     GREY,
+    MARKERS,
     SKY,
     VERMILLION,
     WIDTH,
@@ -50,6 +51,7 @@ _BAR = 0.24  # inches per bar
 _CELL, _PANEL = 0.40, 1.35  # inches: side of a cell, width of the narrowest panel
 _FURTHEST = math.log(4)  # where the colours end, so that one very bad model does not make all others white
 _LEFT, _BELOW, _ABOVE, _SCALE = 0.85, 0.8, 0.28, 0.75  # inches: margins of a panel, height of the colour scale
+_KNOWN = LinearSegmentedColormap.from_list("known", ["#f1f1f1", SKY, BLUE])
 _COLOURS = LinearSegmentedColormap.from_list("better to worse", [BLUE, "white", VERMILLION], 257)  # odd: 1 is white
 _MISSING = (0.85, 0.85, 0.85, 1.0)
 _MOST = 12  # most months of a heat map
@@ -479,17 +481,29 @@ def _fuar(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
 # Knowledge cutoffs
 
 
+def _months(one: KnownUpTo) -> tuple[int | None, ...]:
+    return one.first, one.last, one.low, one.high, one.advertised, *one.forms.values()
+
+
 @styled
 def _timeline(cutoffs: Sequence[KnownUpTo], width: float = WIDTH) -> Figure | None:
     if not cutoffs:
         return None
     figure = Figure(figsize=(width, 0.75 + 0.3 * len(cutoffs)), layout="constrained")
     axes = figure.subplots()
-    known = [month for one in cutoffs for month in (one.first, one.last, one.low, one.high) if month is not None]
+    known = [month for one in cutoffs for month in _months(one) if month is not None]
     left, right = (min(known) - _HALF, max(known) + _HALF) if known else (0.0, 1.0)
+    forms = dict(zip(dict.fromkeys(form for one in cutoffs for form in one.forms), MARKERS, strict=False))
+    drawn: dict[str, Any] = {}
     for row, one in enumerate(cutoffs):
-        if one.first is not None and one.last is not None:
-            axes.plot([one.first - _HALF, one.last + _HALF], [row, row], color=GREY, linewidth=0.8, zorder=1)
+        cells = [(month - _HALF, 1.0) for month in one.curve]
+        axes.broken_barh(cells, (row - 0.45, 0.9), color=[_KNOWN(share) for share in one.curve.values()], zorder=0)
+        edge: dict[str, Any] = {"edgecolors": BLACK, "linewidths": 0.6, "zorder": 4}
+        for form, month in one.forms.items():
+            marker = forms.get(form, "x")
+            drawn[form] = axes.scatter([month], [row + 0.3], 16, color="white", marker=marker, **edge)
+        if one.advertised is not None:
+            drawn["advertised"] = axes.scatter([one.advertised], [row], 20, color=VERMILLION, marker="D", **edge)
         if one.low is None and one.high is None:
             beside = {"textcoords": "offset points", "va": "center", "color": BLACK}
             text = axes.annotate(one.verdict, (left, row), (4, 0), **beside)
@@ -497,9 +511,9 @@ def _timeline(cutoffs: Sequence[KnownUpTo], width: float = WIDTH) -> Figure | No
             continue
         start = left if one.low is None else one.low - _HALF
         end = right if one.high is None else one.high + _HALF
-        axes.barh(row, end - start, 0.5, start, color=SKY, zorder=2)
+        axes.barh(row, end - start, 0.16, start, color=BLACK, edgecolor="white", linewidth=0.5, zorder=2)
         at, marker = (one.cutoff, "o") if one.cutoff is not None else (start, "<") if one.low is None else (end, ">")
-        axes.plot([at], [row], marker, color=BLUE, clip_on=False, zorder=3)
+        axes.plot([at], [row], marker, color=BLACK, markeredgecolor="white", clip_on=False, zorder=3)
     names = shortened([str(row) for row in range(len(cutoffs))], int(width * 4), lambda row: cutoffs[int(row)].model)
     listed_downwards(axes, list(names.values()))
     axes.set_ylim(len(cutoffs) - 0.5, -0.5)
@@ -509,8 +523,8 @@ def _timeline(cutoffs: Sequence[KnownUpTo], width: float = WIDTH) -> Figure | No
     ticks = month_ticks(round(left + _HALF), round(right - _HALF), 0.7 * width) if known else {}
     axes.set_xticks(list(ticks), list(ticks.values()))
     axes.set_xlabel("month of the change")
-    axes.grid(axis="x")
-    axes.set_axisbelow(True)
+    if drawn:
+        legend(figure, list(drawn), list(drawn.values()))
     ends = sorted(one.cutoff for one in cutoffs if one.cutoff is not None)
     if not ends:
         figure.set_label("The data do not show where the knowledge of a model ends")
@@ -589,7 +603,8 @@ FIGURES: dict[str, Plot] = {
 }
 TIMELINE = Plot(
     "Up to when models know what changed",
-    "A dot is the last month whose changes a model knows, the bar its 95 % interval. A triangle: the data end before "
-    "the bar does. The thin line shows the months of the data.",
+    "The darker a month, the more of its changes a model knows. A dot is the last month whose changes it knows, the "
+    "bar its 95 % interval. A triangle: the data end before the bar does. Small marks: ways of asking. Red: what the "
+    "provider says.",
     _timeline,
 )

@@ -68,6 +68,7 @@ def write_page(
     results: str | None = None,
     warnings: Sequence[str] = (),
     datasets: Sequence[str] = (),
+    cutoff_items: Sequence[str | None] = (),
 ) -> Path:
     """Write OUT/index.html and return its path.
 
@@ -75,8 +76,8 @@ def write_page(
     in ``out``; it does not write these files. ``results`` is the folder of the result files relative to ``out``, such
     as "../results", or None for a page without links to them. ``items`` are from ``items_of``. ``warnings`` about the
     data become a note, ``datasets`` are ids of datasets on the Hub to link to. The tables ``cutoffs`` (with
-    its figure) and ``reported_by_others`` get sections of their own. Raises InputError if there are neither rows nor
-    cutoffs.
+    its figure) and ``reported_by_others`` get sections of their own; ``cutoff_items`` are files in the folder
+    ``results`` for the lines of ``cutoffs``. Raises InputError if there are neither rows nor cutoffs.
     """
     cutoffs = tables.get(_CUTOFFS)
     if not rows and cutoffs is None:
@@ -123,6 +124,7 @@ def write_page(
         items=any(line for of in asked for line in of["lines"]),
         cutoffs=cutoffs if isinstance(cutoffs, ScoreTable) else None,
         others=others if isinstance(others, ScoreTable) else None,
+        cutoff_items=[path and results and f"{results}/{path}" for path in cutoff_items],
         scored=bool(rows),
         figures=figures,
         more={name: of for name, of in figures.items() if name not in (HERO, _CUTOFFS)},

@@ -140,12 +140,12 @@ def write(path: Path, lines: Sequence[str]) -> Path:
 
 
 def test_a_file_with_the_optional_columns(tmp_path: Path) -> None:
-    rows = [f"{HEAD},event,kind,note", f"{GOOD},e1,,x", "m,choice,2024-05,deaths,abstained,e1,never,y"]
+    rows = [f"{HEAD},event,kind,advertised", f"{GOOD},e1,,2025-01", "m,choice,2024-05,deaths,abstained,e1,never,"]
     [(model, answers)] = read_answers(write(tmp_path / "a.csv", rows)).items()
     assert model == "m"
-    assert [(one.kind, one.item) for one in answers] == [
-        ("change", ChangeEvidence(MAY, "deaths", "e1", 1.0)),
-        ("never", ChangeEvidence(MAY, "deaths", "e1", -1.0)),
+    assert [(one.kind, one.item, one.advertised) for one in answers] == [
+        ("change", ChangeEvidence(MAY, "deaths", "e1", 1.0), "2025-01"),
+        ("never", ChangeEvidence(MAY, "deaths", "e1", -1.0), None),
     ]
 
 
@@ -164,6 +164,10 @@ WRONG = {
     "a grade": ([HEAD, GOOD, "m,open,2024-05-01,deaths,rihgt"], r"row 3: no grade 'rihgt' \(did you mean right\?\)"),
     "a month": ([HEAD, "m,open,2024-13-01,deaths,right"], "row 2: '2024-13-01' is not a date: write YYYY-MM-DD"),
     "a kind": ([f"{HEAD},kind", f"{GOOD},changed"], r"row 2: no kind 'changed' \(did you mean change\?\)"),
+    "an advertised day": (
+        [f"{HEAD},advertised", f"{GOOD},2025-01-31"],
+        "row 2: advertised '2025-01-31' is not a month: write YYYY-MM",
+    ),
     "no model": ([HEAD, ",open,2024-05-01,deaths,right"], "row 2: no model"),
     "a cell less": ([HEAD, "m,open,2024-05-01,deaths"], "row 2: has not as many cells as the first row"),
     "a cell more": ([HEAD, f"{GOOD},x"], "row 2: has not as many cells as the first row"),

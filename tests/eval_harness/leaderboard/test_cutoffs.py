@@ -102,7 +102,9 @@ def test_older_results_do_not_say_their_data(tmp_path: Path) -> None:
     write(path, "a", "cannot tell")
     content = json.loads(path.read_text())
     path.write_text(json.dumps({name: content[name] for name in ("model", "overall", "curve")}))
-    assert read_cutoffs(tmp_path) == [KnownUpTo("a", "cannot tell", None, None, None, "", "", JANUARY, JANUARY + 11)]
+    curve = {JANUARY + month: 0.5 for month in range(12)}
+    known = KnownUpTo("a", "cannot tell", None, None, None, "", "", JANUARY, JANUARY + 11, curve)
+    assert read_cutoffs(tmp_path) == [known]
 
 
 DAMAGED: dict[str, dict[str, Any]] = {
@@ -113,6 +115,9 @@ DAMAGED: dict[str, dict[str, Any]] = {
     "ends in the wrong order": {"verdict": "found", "cutoff": "2021-03", "low": "2021-04", "high": "2021-05"},
     "cannot tell, with a month": {"verdict": "cannot tell", "cutoff": "2021-03"},
     "no curve": {"verdict": "cannot tell", "curve": None},
+    "a share above one": {"verdict": "cannot tell", "curve": [{"month": "2021-01", "known": 1.5}]},
+    "a form that is damaged": {"verdict": "cannot tell", "forms": {"open": {"verdict": "found"}}},
+    "not a month that a provider can name": {"verdict": "cannot tell", "advertised": "soon"},
     "evidence below zero": {"verdict": "cannot tell", "evidence": {"facts": -1}},
 }
 
@@ -157,6 +162,40 @@ def test_a_bar_is_the_interval_and_a_dot_the_cutoff(tmp_path: Path) -> None:
     assert [text.get_text() for text in axes.get_yticklabels()] == [line[0] for line in LINES]
     assert [(text.get_text(), text.xy[1]) for text in axes.texts] == [("cannot tell", 5)]
     assert figure.get_label() == "The knowledge of 2 of 6 models ends between June and September 2021"
+
+
+def asked_twice(folder: Path) -> None:
+    """Write the cutoff of a model that was asked in two ways, and what it was asked."""
+    month = {"low": "2021-05", "high": "2021-08", "verdict": "found"}
+    forms = {"open": month | {"cutoff": "2021-06"}, "choice": month | {"cutoff": "2021-08"}}
+    curve = [{"month": "2021-01", "known": 1.0}, {"month": "2021-02", "known": 0.0}]
+    overall = {"cutoff": "2021-07", "low": "2021-05", "high": "2021-08"}
+    write(folder / "a" / "cutoff.json", "m", "found", forms=forms, advertised="2021-10", curve=curve, **overall)
+    (folder / "a" / "cutoff_items.csv").write_text("month,form,topic,event,outcome\n")
+
+
+def test_a_month_is_darker_the_more_of_it_is_known_and_forms_have_their_marks(tmp_path: Path) -> None:
+    asked_twice(tmp_path)
+    figure = TIMELINE.draw(read_cutoffs(tmp_path))
+    assert figure is not None
+    [axes] = figure.axes
+    cells, *marked = axes.collections
+    marks = [tuple(map(float, one.get_offsets()[0])) for one in marked]  # type: ignore[arg-type]
+    known, unknown = (sum(colour[:3]) for colour in cells.get_facecolor())
+    assert known < unknown
+    assert marks == [(JANUARY + 5, 0.3), (JANUARY + 7, 0.3), (JANUARY + 9, 0.0)]
+    assert {"open", "choice", "advertised"} <= set(check_texts(figure))
+    table = cutoffs_table(read_cutoffs(tmp_path))
+    assert table is not None
+    assert table.columns[:6] == ("model", "cutoff", "95 % interval", "open", "choice", "advertised")
+    assert table.lines[0][:6] == ("m", "2021-07", "2021-05 to 2021-08", "2021-06", "2021-08", "2021-10")
+
+
+def test_a_click_on_a_model_opens_what_it_was_asked(tmp_path: Path) -> None:
+    asked_twice(tmp_path / "results")
+    page, _ = board(tmp_path / "results", tmp_path / "board")
+    assert '<a href="../results/a/cutoff_items.csv"><bdi>m</bdi></a>' in page
+    assert "A click on a model opens what it was asked." in page
 
 
 FINDINGS: dict[str, tuple[list[int | None], str]] = {
