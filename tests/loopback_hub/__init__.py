@@ -116,6 +116,7 @@ class LoopbackHub:
             sock.bind(("127.0.0.1", 0))
         self.endpoint, self.cdn = (f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in self._sockets)
         self._protocol = Protocol(self.endpoint, self.cdn)
+        self.jobs = self._protocol.jobs  # to run (their specification) or to schedule (with a "jobSpec")
         config = uvicorn.Config(
             self._app,
             log_config=None,
@@ -159,11 +160,6 @@ class LoopbackHub:
         """Return the stored repository. Raises KeyError if it does not exist."""
         with self._lock:
             return self._protocol.repos[kind, repo_id]
-
-    def jobs(self) -> list[dict[str, Any]]:
-        """The jobs that were run (their specification) or scheduled (with a "jobSpec"), in order."""
-        with self._lock:
-            return list(self._protocol.jobs)
 
     def commit(
         self,

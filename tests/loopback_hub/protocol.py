@@ -199,7 +199,7 @@ class Protocol:
         return JSONResponse({"type": "user", "name": user.name, "fullname": user.name, "orgs": orgs, "auth": token})
 
     def job(self, call: Call, namespace: str) -> Response:
-        """A job that is run or scheduled; it stays in ``jobs`` as the client asked for it. None is started."""
+        """A job to run or schedule, which is kept and not started."""
         self.writer(call, f"{namespace}/", "run jobs")
         self.jobs.append(call.json())
         number = {"id": f"{len(self.jobs):024x}", "createdAt": "2022-01-01T00:00:00.000Z"}
@@ -421,10 +421,7 @@ class Protocol:
         return JSONResponse({"commitOid": commit.oid, "files": answers})
 
     def leaderboard(self, call: Call, dataset: Repo) -> Response:
-        """Scores on a benchmark: of models without a base model, unless all are asked for; best first.
-
-        The token that the Hub accepts as a proof is "valid" here.
-        """
+        """Scores on a benchmark, best first: of models without a base model, or all. The token "valid" is a proof."""
         if "eval.yaml" not in dataset.resolve("main").tree:
             raise HubError(404, "This dataset has no leaderboard")
         found = []
@@ -435,18 +432,18 @@ class Protocol:
                 continue
             for number, name, one in eval_results(repo):
                 if one["dataset"]["id"] == dataset.repo_id:
-                    author = {"type": "user", "name": model.partition("/")[0], "fullname": "", "avatarUrl": ""}
-                    entry = {"modelId": model, "value": one["value"], "filename": name, "author": author}
-                    entry |= {"verified": one.get("verifyToken") == "valid", "source": one.get("source")}
-                    entry |= {"notes": one.get("notes")} | ({"pullRequest": number} if number else {})
+                    entry = {key: one.get(key) for key in ("value", "source", "notes")}
+                    entry |= {"modelId": model, "filename": name, "author": {"type": "user", "name": "x"}}
+                    entry |= {"verified": one.get("verifyToken") == "valid", "pullRequest": number}
                     found.append(entry)
         found.sort(key=lambda entry: -entry["value"] if isinstance(entry["value"], int | float) else 0)
         return JSONResponse([{"rank": rank, **entry} for rank, entry in enumerate(found, 1)])
 
     def merge(self, call: Call, repo: Repo, number: int) -> Response:
-        if not 0 < number <= len(repo.pulls) or number in repo.merged:
-            raise HubError(404, "there is no open pull request of this number")
-        repo.merge(number, self.writer(call, repo.repo_id, "merge").name)
+        commit = repo.resolve(f"refs/pr/{number}")
+        if number not in repo.open_pulls() or commit.parent != repo.resolve("main").oid:
+            raise HubError(409, "merged already, or main has moved, for which the loopback has no merge")
+        repo.move("main", commit.oid)
         return JSONResponse({})
 
     def discussions(self, call: Call, repo: Repo) -> Response:
@@ -454,12 +451,12 @@ class Protocol:
         found = [
             {
                 "num": number, "title": title, "author": {"name": author}, "isPullRequest": True,
-                "status": "merged" if number in repo.merged else "open",
+                "status": "open" if number in repo.open_pulls() else "merged",
                 "createdAt": stamp(repo.resolve("main").date), "repo": {"name": repo.repo_id, "type": repo.kind},
             }
             for number, (title, author) in enumerate(repo.pulls, 1)
             if call.query.get("author", [author])[-1] == author
-            and not (number in repo.merged and call.query.get("status") == ["open"])
+            and (number in repo.open_pulls() or call.query.get("status") != ["open"])
         ]  # fmt: skip
         return JSONResponse({"discussions": found, "count": len(found), "start": 0})
 
@@ -555,10 +552,10 @@ def card_data(readme: File) -> dict[str, Any] | None:
         return None
 
 
-def eval_results(repo: Repo) -> list[tuple[int, str, dict[str, Any]]]:
+def eval_results(repo: Repo) -> list[tuple[int | None, str, dict[str, Any]]]:
     """The entries of a model's .eval_results with their files, and those of open pull requests with their numbers."""
-    found: list[tuple[int, str, dict[str, Any]]] = []
-    for number in (0, *(n for n in range(1, len(repo.pulls) + 1) if n not in repo.merged)):
+    found: list[tuple[int | None, str, dict[str, Any]]] = []
+    for number in (None, *repo.open_pulls()):
         for name, content in sorted(repo.files(f"refs/pr/{number}" if number else "main").items()):
             if re.fullmatch(r"\.eval_results/[^/]+\.ya?ml", name):
                 there = [one[1:] for one in found]

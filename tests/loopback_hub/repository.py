@@ -115,7 +115,6 @@ class Repo:
         self.objects: dict[str, bytes] = {}  # LFS uploads, by SHA-256
         self._commits: dict[str, Commit] = {}
         self.pulls: list[tuple[str, str]] = []  # titles and authors of pull requests; the branches are refs/pr/N
-        self.merged: set[int] = set()  # the numbers of those that were merged
 
     def files(self, revision: str = "main") -> dict[str, bytes]:
         """Return all files at a revision (branch, tag or commit). Raises HubError if it does not exist."""
@@ -157,14 +156,10 @@ class Repo:
         self.move(ref, commit.oid)
         return commit
 
-    def merge(self, number: int, author: str) -> None:
-        """Put what a pull request changes on main."""
-        ours, theirs = self.resolve("main"), self.resolve(f"refs/pr/{number}")
-        base = self._commits[theirs.parent or theirs.oid].tree
-        changed = {path: file for path, file in theirs.tree.items() if base.get(path) != file}
-        tree = {path: file for path, file in ours.tree.items() if path not in base or path in theirs.tree}
-        self.add("main", tree | changed, self.pulls[number - 1][0], author=author)
-        self.merged.add(number)
+    def open_pulls(self) -> list[int]:
+        """The numbers of the pull requests that are not merged."""
+        merged = {commit.oid for commit in self.commits()}
+        return [n for n in range(1, len(self.pulls) + 1) if self.branches[f"refs/pr/{n}"] not in merged]
 
     def move(self, ref: str, oid: str) -> None:
         self.branches[ref] = oid

@@ -7,13 +7,19 @@ from pathlib import Path
 
 import pytest
 import yaml
+from huggingface_hub import HfApi
 
+from temporalwiki.api.leaderboard import leaderboard
 from temporalwiki.base.errors import InputError, UsageError
+from temporalwiki.eval_harness.leaderboard.rows import read_parquet
+from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes
 from temporalwiki.model_cards.eval_results import PATH
 from temporalwiki.push_scripts.dataset import publish_dataset
+from temporalwiki.push_scripts.leaderboard import publish_leaderboard
 from temporalwiki.push_scripts.results import publish_results
 
 import a_result
+from a_folder import contents
 from a_month import add_month, article, probe
 from loopback_hub import LoopbackHub
 
@@ -34,6 +40,7 @@ def results(hub: LoopbackHub, tmp_path: Path) -> Path:
         )
         content = json.loads(made.path.read_text())
         content["data"]["dataset"] = f"{DATA}@2021.12"
+        content["task"]["version"] = TwikiProbes.version
         for split in ("unchanged", "changed"):
             content["scores"][f"{split}/exact_match"] = {
                 "value": 30.0, "low": 25.0, "high": 35.0, "items": 10, "clusters": 9,
@@ -79,6 +86,37 @@ def test_merged_scores_are_not_offered_again(hub: LoopbackHub, results: Path) ->
             content["model"] |= {"name": f"{MODEL}@{head}", "revision": head}
             path.write_text(json.dumps(content))
     assert list(publish_results(results, MODEL)) == [f"{MODEL}: it has these 2 scores"]
+
+
+def test_a_merged_pull_request_makes_a_board_of_two_authors(hub: LoopbackHub, results: Path, tmp_path: Path) -> None:
+    hub.add_user("somebody", "hf_somebody")
+    list(publish_results(results, MODEL))
+    for path in results.rglob("*.json"):  # our own results are of another model
+        if json.loads(path.read_text())["model"]["name"] != "other/model":
+            path.unlink()
+    leaderboard(results, tmp_path / "alone")
+    said = leaderboard(results, tmp_path / "board", others=DATA).text
+    assert said.endswith(f"0 scores reported by others on {DATA}; left out: 2 in pull requests that are open")
+    ours = contents(tmp_path / "alone")
+    assert contents(tmp_path / "board") == ours
+
+    HfApi().merge_pull_request(MODEL, 1, token="hf_somebody")
+    said = leaderboard(results, tmp_path / "board", others=DATA).text
+    assert said.endswith(f"2 scores reported by others on {DATA}; left out: none")
+    both, rows = contents(tmp_path / "board"), read_parquet(tmp_path / "board" / "results.parquet")
+    assert both.keys() - ours.keys() == {f"tables/reported_by_others.{ending}" for ending in ("md", "csv")}
+    assert {name for name in ours if ours[name] != both[name]} == {"index.html", "results.parquet"}
+    assert [row for row in rows if not row.reported] == read_parquet(tmp_path / "alone" / "results.parquet")
+    theirs = [row for row in rows if row.reported]
+    assert [(row.config, row.test, row.value) for row in theirs] == [
+        ("probes-20211101-20211201", split, 30.0) for split in ("changed", "unchanged")
+    ]
+    for row in theirs:
+        assert (row.label, row.tested) == (f"{MODEL} (reported by others)", "1112")  # the month's name in our rows
+        assert (row.low, row.rank_best, row.competes, row.verified) == (None, None, False, False)
+        assert row.reported.endswith(f"/datasets/{DATA}")
+    list(publish_leaderboard(tmp_path / "board", "ORG/leaderboard"))
+    assert "tables/reported_by_others.csv" in hub.repo("space", "ORG/leaderboard").files()
 
 
 def test_a_dry_run_sends_nothing(hub: LoopbackHub, results: Path) -> None:
