@@ -104,21 +104,11 @@ def judged_answers(
         overall = _without_level(overall)
         forms, topics = ({name: _without_level(one) for name, one in of.items()} for of in (forms, topics))
     counts = {"answers": len(asked), "unreadable": len(answers) - len(read)}
-    return Report(
-        model,
-        overall,
-        topics if len(topics) > 1 else {},
-        curve([one.item for one in changes]),
-        source,
-        counts,
-        forms=forms,
-        controls=controls,
-        advertised=next((one.advertised for one in answers if one.advertised), None),
-        items=[
-            (written(one.item.month), *map(spreadsheet_cell, (one.form, one.topic, one.item.cluster)), one.grade)
-            for one in changes
-        ],
-    )
+    named = [(*map(spreadsheet_cell, (one.form, *one.item[1:3])), one.grade) for one in changes]
+    items = [(written(one.item.month), *of) for one, of in zip(changes, named, strict=True)]
+    told = next((one.advertised for one in answers if one.advertised), None)
+    points, topics = curve([one.item for one in changes]), topics if len(topics) > 1 else {}
+    return Report(model, overall, topics, points, source, counts, {}, forms, controls, told, items)
 
 
 def _by_form(answers: Sequence[Answer]) -> tuple[Cutoff, dict[str, Cutoff]]:

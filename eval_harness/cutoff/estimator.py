@@ -19,7 +19,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -47,6 +49,9 @@ _WIDTHS = (1, 3, 5, 9)  # months over which knowledge may fall
 # how much less likely than the likeliest month the months beyond a bound are (half of a 95 % quantile of chi square);
 # and the largest p-value of a fall with which a bound may lie among the months.
 _LEVEL, _UNLIKELY, _PERHAPS = 0.4, 1.92, 0.3
+_TWICE, _APART = 2.0, 4  # two falls: how much likelier they must be than one, as a logarithm; months between them
+_FOUND = 5.0  # a fall of this many standard errors is found in about four of five cases
+TYPICAL = 0.3  # a fall in the share of known changes
 # Forms of one question: standard deviations of their cutoffs in months, and the scale of the prior. It was chosen on
 # fifteen models that were asked in two forms (docs/cutoff.md).
 _SPREADS, _SPREAD = np.array([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0]), 0.5
@@ -80,6 +85,12 @@ class Cutoff:
     low: int | None
     high: int | None
     verdict: Verdict
+    likely: tuple[tuple[int, float], ...] = field(
+        default=(), compare=False
+    )  # the likeliest months, with probabilities
+    falls: tuple[int, ...] = field(default=(), compare=False)  # the last months before each fall, if there are several
+    # the smallest fall in the share of known changes that would be found, and changes a month that would show TYPICAL
+    shown: tuple[float, int | None] | None = field(default=None, compare=False)
 
 
 class Point(NamedTuple):
@@ -139,21 +150,27 @@ class Belief(NamedTuple):
             # a model that also prefers the new side of most later changes has no cutoff there
             later = share_known([item for item in items if item.month > middle]).value
             error = _p_value(months, fit, generator)
+            shown, falls = _could_show(months, fit, len(items)), _falls(months, fit)
+            unknown = unknown._replace(cutoff=replace(unknown.cutoff, shown=shown, falls=falls))
             if later < 100 * CLEAR and error < _ERROR:
-                return cls(Cutoff(middle, low, high, "found"), fit.cutoffs, weights)
+                found = replace(unknown.cutoff, cutoff=middle, low=low, high=high, verdict="found")
+                return cls(found, fit.cutoffs, weights)
         level = _level(items)
         bound = unknown if fit is None else _bounds(months)
         least, most = bound.cutoff.low, bound.cutoff.high
         if level is None:
             whole = least == last or most == first - 1  # the same in all months
-            return bound if whole or error < _PERHAPS else unknown
+            if whole or unknown.cutoff.falls or error < _PERHAPS:
+                return bound._replace(cutoff=replace(unknown.cutoff, low=least, high=most))
+            return unknown
         if fit is None:
             bound = cls(unknown.cutoff, np.array([last if level else first - 1]), np.zeros(1))
         if level:
-            found = Cutoff(None, int(bound.months[0]) if least is None else least, None, "after the data")
+            least, most = int(bound.months[0]) if least is None else least, None
         else:
-            found = Cutoff(None, None, int(bound.months[-1]) if most is None else most, "before the data")
-        return bound._replace(cutoff=found)
+            least, most = None, int(bound.months[-1]) if most is None else most
+        verdict: Verdict = "after the data" if level else "before the data"
+        return bound._replace(cutoff=replace(unknown.cutoff, low=least, high=most, verdict=verdict))
 
 
 def find_cutoff(items: Sequence[ChangeEvidence], seed: int = 0) -> Cutoff:
@@ -194,13 +211,20 @@ def join(forms: Sequence[Belief], share: float = 1.0) -> tuple[Cutoff, list[Cuto
         joint = Cutoff(None, None, high, "before the data")
     else:
         joint = _likely(months, weights)
+    shares = np.exp(weights - logsumexp(weights))
+    joint = replace(
+        joint,
+        likely=tuple((int(months[i]), round(float(shares[i]), 3)) for i in np.argsort(-shares, kind="stable")[:3]),
+        falls=told[0].cutoff.falls if len(forms) == 1 else (),
+        shown=min((form.cutoff.shown for form in told if form.cutoff.shown), default=None, key=itemgetter(0)),
+    )
     return joint, [_reaching(form.cutoff, middle) for form in forms]
 
 
 def _reaching(found: Cutoff, month: int) -> Cutoff:
     """Return a cutoff whose interval reaches to a month."""
     low = None if found.low is None else min(found.low, month)
-    return Cutoff(found.cutoff, low, None if found.high is None else max(found.high, month), found.verdict)
+    return replace(found, low=low, high=None if found.high is None else max(found.high, month))
 
 
 def curve(items: Sequence[ChangeEvidence]) -> list[Point]:
@@ -383,6 +407,46 @@ def _p_value(months: _Months, fit: _Fit, generator: np.random.Generator) -> floa
     noise = generator.standard_normal((_SIMULATIONS, len(months.at))) / np.sqrt(precisions[drawn])
     simulated = _fit(months, np.array(lines)[drawn] + noise)
     return float(1 + (simulated.odds >= fit.odds[0]).sum()) / (1 + _SIMULATIONS)
+
+
+def _effect(fit: _Fit) -> float:
+    """Return the variance of the effects of months, as the fits with and without a fall have it."""
+    weights = np.logaddexp(logsumexp(fit.fall[0], axis=1), fit.none[0])
+    return float(np.exp(weights - logsumexp(weights)) @ _MONTH**2)
+
+
+def _falls(months: _Months, fit: _Fit) -> tuple[int, ...]:
+    """Return the last months before two falls if these are clearly likelier than one, or than a mere trend."""
+    precision, line, cutoffs = 1 / (months.variances + _effect(fit)), _line(months), fit.cutoffs
+
+    def likelihood(known: Floats) -> float:
+        return float(_evidence(np.vstack([line, known - 0.5]), precision, months.means[None], _PRIOR)[0])
+
+    after = cutoffs[:, None] + 0.5 - months.at
+    none = float(_evidence(line, precision, months.means[None], _PRIOR)[0])
+    one = max(likelihood(np.clip(0.5 + of / width, 0, 1)) for of in after for width in _WIDTHS)
+    two = [
+        (likelihood(share * (after[i] > 0) + (1 - share) * (after[j] > 0)), int(cutoffs[i]), int(cutoffs[j]))
+        for i, j in combinations(range(len(cutoffs)), 2)
+        if j - i >= _APART
+        for share in (1 / 3, 1 / 2, 2 / 3)
+    ]
+    best, *falls = max(two, default=(-np.inf,))
+    return tuple(map(int, falls)) if best > max(one, none) + _TWICE else ()
+
+
+def _could_show(months: _Months, fit: _Fit, items: int) -> tuple[float, int | None]:
+    """Return the smallest fall in the middle that these items would show, and how many a month a typical one takes."""
+    columns = np.vstack([_line(months), (months.at <= months.at.mean()) - 0.5])
+    effect, a_month = _effect(fit), items / len(months.at)
+
+    def smallest(times: float) -> float:
+        precision = 1 / (months.variances / times + effect)
+        error = np.linalg.inv((columns * precision) @ columns.T + np.diag([*_PRIOR[:2], 0]))[-1, -1] ** 0.5
+        return float(2 * ndtr(_FOUND * error / 2) - 1)
+
+    enough = [int(np.ceil(times * a_month)) for times in 2.0 ** np.arange(-4, 8, 0.5) if smallest(times) <= TYPICAL]
+    return round(smallest(1), 3), enough[0] if enough else None
 
 
 def _bounds(months: _Months) -> Belief:

@@ -18,6 +18,7 @@ from temporalwiki.builders.after_cutoff import CUTOFF, CUTOFF_ITEMS
 from temporalwiki.eval_harness.cutoff.changes import MONTHS, TEXT, Change, Topics, evidence, read_changes
 from temporalwiki.eval_harness.cutoff.estimator import (
     FEWEST,
+    TYPICAL,
     Belief,
     ChangeEvidence,
     Cutoff,
@@ -133,10 +134,11 @@ def in_words(month: int, year: int | None = None) -> str:
 
 def said(found: Cutoff, curve: Sequence[Point]) -> str:
     """Return a cutoff in plain words: "knows what changed up to March 2025 [January, May]"."""
+    falls = f"; knowledge falls after {' and after '.join(map(in_words, found.falls))}" if found.falls else ""
     if found.verdict == "found" and found.cutoff is not None and found.low is not None and found.high is not None:
         year = found.cutoff // 12
         ends = f"[{in_words(found.low, year)}, {in_words(found.high, year)}]"
-        return f"knows what changed up to {in_words(found.cutoff)} {ends}"
+        return f"knows what changed up to {in_words(found.cutoff)} {ends}{falls}"
     if found.verdict == "before the data" and found.high is not None:
         begin = in_words(curve[0].month)
         sure = "" if found.high < curve[0].month else f"; at most up to {in_words(found.high)}"
@@ -147,10 +149,21 @@ def said(found: Cutoff, curve: Sequence[Point]) -> str:
         return f"knows what changed up to the last month of the data, {end}{sure}"
     known = {"at least": found.low, "at most": found.high}
     if bounds := [f"{end} up to {in_words(month)}" for end, month in known.items() if month is not None]:
-        return f"cannot tell where it ends: knows what changed {', and '.join(bounds)}"
+        return f"cannot tell where it ends: knows what changed {', and '.join(bounds)}{falls}"
+    if found.shown is not None:
+        smallest, enough = found.shown
+        more = f"; {enough} changes a month, one of {100 * TYPICAL:.0f}" if enough and smallest > TYPICAL else ""
+        return f"cannot tell: no clear fall after any month; these would show one of {100 * smallest:.0f} points{more}"
     return f"cannot tell: no clear fall after any month (or fewer than {FEWEST} changes)"
 
 
 def _as_json(found: Cutoff) -> dict[str, Any]:
     months = {"cutoff": found.cutoff, "low": found.low, "high": found.high}
-    return {**{name: written(month) for name, month in months.items()}, "verdict": found.verdict}
+    known: dict[str, Any] = {**{name: written(month) for name, month in months.items()}, "verdict": found.verdict}
+    if found.likely:
+        known["likely"] = [{"month": written(month), "probability": share} for month, share in found.likely]
+    if found.falls:
+        known["falls"] = [written(month) for month in found.falls]
+    if found.shown is not None:
+        known["smallest_fall"], known["enough_changes_a_month"] = found.shown
+    return known

@@ -481,17 +481,14 @@ def _fuar(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
 # Knowledge cutoffs
 
 
-def _months(one: KnownUpTo) -> tuple[int | None, ...]:
-    return one.first, one.last, one.low, one.high, one.advertised, *one.forms.values()
-
-
 @styled
 def _timeline(cutoffs: Sequence[KnownUpTo], width: float = WIDTH) -> Figure | None:
     if not cutoffs:
         return None
     figure = Figure(figsize=(width, 0.75 + 0.3 * len(cutoffs)), layout="constrained")
     axes = figure.subplots()
-    known = [month for one in cutoffs for month in _months(one) if month is not None]
+    spans = [(one.first, one.last, one.low, one.high, one.advertised, *one.forms.values()) for one in cutoffs]
+    known = [month for of in spans for month in of if month is not None]
     left, right = (min(known) - _HALF, max(known) + _HALF) if known else (0.0, 1.0)
     forms = dict(zip(dict.fromkeys(form for one in cutoffs for form in one.forms), MARKERS, strict=False))
     drawn: dict[str, Any] = {}

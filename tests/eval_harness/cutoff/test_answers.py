@@ -88,6 +88,9 @@ def test_forms_that_cannot_tell_have_bounds_together() -> None:
     assert {one.verdict for one in (found.overall, *found.forms.values())} == {"cannot tell"}
     assert all(one.low <= MAY + 4 <= one.high for one in (found.overall, *found.forms.values()))  # type: ignore[operator]
     assert "cannot tell where it ends: knows what changed at least up to " in next(found.lines())
+    assert MAY + 4 in (month for month, _ in found.overall.likely)
+    few, many = (judged_answers("m", graded(-1, each=each), "f").overall.shown for each in (6, 24))
+    assert few[0] > many[0] > 0  # type: ignore[index]  # a smaller fall shows if there are more answers
 
 
 def test_a_topic_with_a_cutoff_of_its_own_is_named() -> None:

@@ -120,6 +120,13 @@ def answers(known: int, months: int = 12, each: int = 20, abstains: float = 0.5)
     return items
 
 
+@pytest.mark.parametrize(("second", "falls"), [(6, ()), (16, (JANUARY + 6, JANUARY + 16))])
+def test_two_falls_are_named_where_there_are_two(second: int, falls: tuple[int, ...]) -> None:
+    months = range(24)
+    found = find_cutoff(changes(months, [0.9 - 0.35 * (at > 6) - 0.35 * (at > second) for at in months], each=100))
+    assert found.falls == falls
+
+
 def test_answers_have_a_cutoff_as_likelihoods_do() -> None:
     found = find_cutoff(answers(known=6))
     assert (found.verdict, found.cutoff) == ("found", JANUARY + 6)
