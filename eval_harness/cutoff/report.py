@@ -152,8 +152,8 @@ def said(found: Cutoff, curve: Sequence[Point]) -> str:
         return f"cannot tell where it ends: knows what changed {', and '.join(bounds)}{falls}"
     if found.shown is not None:
         smallest, enough = found.shown
-        more = f"; {enough} changes a month, one of {100 * TYPICAL:.0f}" if enough and smallest > TYPICAL else ""
-        return f"cannot tell: no clear fall after any month; these would show one of {100 * smallest:.0f} points{more}"
+        more = f", and {enough} changes a month one of {100 * TYPICAL:.0f}" if enough and smallest > TYPICAL else ""
+        return f"cannot tell: no clear fall; the data would show one of {100 * smallest:.0f} points{more}"
     return f"cannot tell: no clear fall after any month (or fewer than {FEWEST} changes)"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -37,5 +38,5 @@ def draw(curve: Sequence[Point], found: Cutoff, title: str) -> Figure:
         axes.set_xlabel("month of the change")
         axes.grid(axis="y")
         axes.set_axisbelow(True)
-        axes.set_title(title, loc="left")
+        axes.set_title(textwrap.fill(title, 100), loc="left")
     return figure
