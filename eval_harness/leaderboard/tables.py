@@ -15,6 +15,7 @@ from temporalwiki.base.markdown import escaped, spreadsheet_cell, table_row
 from temporalwiki.eval_harness.cutoff.report import written
 from temporalwiki.eval_harness.leaderboard.cutoffs import KnownUpTo
 from temporalwiki.eval_harness.leaderboard.headline import MEASURES, NEW, training_runs
+from temporalwiki.eval_harness.leaderboard.names import month_name
 from temporalwiki.eval_harness.leaderboard.rows import Row
 from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLine, ScoreName
 from temporalwiki.methods.options import ADDED
@@ -270,7 +271,7 @@ def reported_by_others(rows: Sequence[Row]) -> ScoreTable | None:
         "Verified: by the Hub, as it says.",
         [
             ("model", [row.model for row in found]),
-            ("tested on", [f"{row.config}, {row.test}" for row in found]),
+            ("facts", [f"{row.test}, {month_name(row.tested or '')}" for row in found]),
             ("exact match", [number(row.value) for row in found]),
             ("verified", ["yes" if row.verified else "no" for row in found]),
             ("source", [row.reported for row in found]),

@@ -79,7 +79,7 @@ def scores_data(rows: Sequence[Row], results: str | None) -> dict[str, Any]:
             {
                 "name": method_name(model.label),
                 "place": placed(model.month)[0],
-                "month": _month(model.month, "before any month"),
+                "month": _month(model.month, "not known" if model.reported else "before any month"),
                 "method": model.method,
                 "base": model.base,
                 "id": model.model,

@@ -143,8 +143,8 @@ document.addEventListener("DOMContentLoaded", () => {
       });
       return make("th", { scope: "col", ...(sorted ? { "aria-sort": down ? "descending" : "ascending" } : {}) }, button);
     });
-    const body = rows.map((row) => make("tr", {}, ...shown.map((column, i) =>
-      make(i ? "td" : "th", i ? (column === SCORE && ((ranked && row.best === null) || models[row.model].reported) ? GREY : {}) : { scope: "row" }, ...column.show(row)))));
+    const body = rows.map((row) => make("tr", models[row.model].reported ? GREY : {}, ...shown.map((column, i) =>
+      make(i ? "td" : "th", i ? (ranked && row.best === null && column === SCORE ? GREY : {}) : { scope: "row" }, ...column.show(row)))));
     table.replaceChildren(make("thead", {}, make("tr", {}, ...head)), make("tbody", {}, ...body));
     const lines = [shown.map((column) => column.title), ...rows.map((row) => shown.map((column) => textOf(column.show(row)[0])))];
     csv.href = `data:text/csv;charset=utf-8,${encodeURIComponent(lines.map((line) => line.map(quoted).join(",")).join("\n"))}`;

@@ -169,7 +169,7 @@ def test_scores_that_others_reported_are_apart_and_lead_to_their_source(tmp_path
     ranking = [text_between(text, '<section aria-labelledby="ranking"', "</section>") for text in texts]
     assert ranking[0] == ranking[1]
     [model] = [one for one in json.loads(Elements(page).inside["script"][1])["models"] if one["reported"]]
-    assert (model["reported"], model["card"]) == (source, "https://huggingface.co/acme/x")
+    assert (model["reported"], model["card"], model["month"]) == (source, "https://huggingface.co/acme/x", "not known")
 
 
 def test_the_policy_allows_this_script_and_style_and_no_other(tmp_path: Path) -> None:
