@@ -173,7 +173,7 @@ def test_a_model_that_was_trained_on_test_data_does_not_lead() -> None:
         (Method(at(16), at(50), knows=False), {}, "may be chance"),
         (Method(at(16), at(50), knows=False), {"control": True}, "control"),
         (Method(at(99), at(99)), {"trained_on_test": True}, "saw test data"),
-        (Method(at(61), at(50)), {}, "not compared"),  # as with too few subjects
+        (Method(at(61), at(50)), {}, "not known"),  # as with too few subjects
     ],
 )
 def test_without_a_rank_it_says_why(method: Method, of: dict[str, Any], rank: str) -> None:
