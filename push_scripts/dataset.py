@@ -13,7 +13,14 @@ import msgspec
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import leads_out, read_small
 from temporalwiki.builders.dataset_folder import SEALS
-from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest, read_manifests
+from temporalwiki.builders.manifests import (
+    BuiltManifest,
+    CklManifest,
+    ImportedManifest,
+    Manifest,
+    not_a_dataset,
+    read_manifests,
+)
 from temporalwiki.builders.published import record_published
 from temporalwiki.builders.snapshot import Interval
 from temporalwiki.model_cards.edits import keep_edits
@@ -81,7 +88,7 @@ def publish_dataset(
         return
     months = [one for one in manifests if isinstance(one, BuiltManifest) and interval in (None, one.name)]
     if not months:
-        raise InputError(f"{folder}: no manifests in it, so it is not a dataset folder")
+        raise InputError(not_a_dataset(folder))
     if accept_noncommercial:
         raise UsageError("--accept-noncommercial is for CKL; a folder of months does not need it")
     heads: list[Head] = []

@@ -15,7 +15,7 @@ from temporalwiki.base.errors import InputError, first_line
 from temporalwiki.base.files import digest
 from temporalwiki.builders.ckl.templates import LANGUAGES
 from temporalwiki.builders.configs import SCHEMAS, SPLITS, names
-from temporalwiki.builders.manifests import BuiltManifest, Split, read_manifests
+from temporalwiki.builders.manifests import BuiltManifest, Split, not_a_dataset, read_manifests
 from temporalwiki.builders.snapshot import Interval
 
 
@@ -62,8 +62,8 @@ def read_facts(folders: Sequence[Path]) -> list[Facts]:
                 raise InputError(f"{folder / manifest.path}: names no files of {lacking} facts; build its month again")
             of_folder.append(Facts(folder, interval, of, manifest.content["options"]))
         if not of_folder:
-            what = "has no config facts-*" if (folder / "manifests").is_dir() else "not a dataset folder"
-            raise InputError(f"{folder}: {what}; build its months with `temporalwiki build`")
+            what = f"{folder}: has no config facts-*" if (folder / "manifests").is_dir() else not_a_dataset(folder)
+            raise InputError(f"{what}; build its months with `temporalwiki build`")
         for facts in of_folder:
             if facts.interval.language not in LANGUAGES:
                 raise InputError(

@@ -63,7 +63,7 @@ class Entry:
 
     @property
     def rank(self) -> str:
-        """The range of its rank by new facts known, such as 1–3, or why it has none."""
+        """The range of its rank by new facts known, such as 1–3, or why there is no rank."""
         why = "control" if self.line.control else "not known" if self.able else "may be chance"
         return shown_rank(self.values.get(NEW)) or ("saw test data" if self.row.trained_on_test else why)
 

@@ -89,8 +89,8 @@ def write_leaderboard(
     yield from _written("tables", list(tables), TABLES, out)
     yield from _written("figures", list(figures), FIGURES, out)
     yield f"the page: {page}"
-    if found and not months(found):
-        yield UNDECIDED
+    if found:
+        yield from [month.title for month in months(found)][:1] or [UNDECIDED]
 
 
 def _with_years(found: Sequence[Row], intervals: Sequence[str]) -> list[Row]:

