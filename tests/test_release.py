@@ -103,5 +103,5 @@ def test_the_wheel_holds_the_files_of_the_packages(tmp_path: Path) -> None:
     assert [target for target in targets if not target.startswith("https://")] == []
     ours = f"{header['Home-page']}/(?:blob|raw)/v{header['Version']}/"
     paths = {re.sub(ours, "", target) for target in targets if re.match(ours, target)}
-    assert {"docs/demo.svg", "docs/demo_narrow.svg"} <= paths
+    assert {"docs/study/known.svg", "docs/study/known_narrow.svg"} <= paths
     assert [path for path in paths if not (ROOT / path).is_file()] == []

@@ -78,6 +78,7 @@ class Row:
 
 # columns of text; the other columns of items are figures and answers
 _NAMES = ("id", "cluster", "relation", "split", "kind", "form")
+_WITHOUT_START = ("known", "new_known", "old_known", "chance")  # the same with any start model, or with none
 _LEAST_VERSION = {"learned_and_forgotten": 2, "deleted": 3}  # earlier ones are in nats, not in facts
 _MOST_ROWS = 200_000  # the most rows of a leaderboard
 _FIGURES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null)
@@ -271,10 +272,9 @@ def _scored(results: Sequence[Result]) -> Iterator[_Scored]:
     by_question: dict[str, list[int]] = {}
     for i, result in enumerate(results):
         content = result.data
-        start = result.manifest.start
         asked = content["model"]["precision"] == PROVIDER  # its prompts are not the prompts of other models
         task = {**content["task"], "name": results[i].manifest.asked}
-        key = [task, content["data"]["config"], content["data"]["hash"], start and start.revision, asked]
+        key = [task, content["data"]["config"], content["data"]["hash"], asked]
         by_question.setdefault(json.dumps(key, sort_keys=True), []).append(i)
     for same in by_question.values():
         names = dict.fromkeys(name for i in same for name in results[i].manifest.scores)
@@ -290,8 +290,11 @@ def _of_score(
     test, _, measure = score.rpartition("/")
     made = {i: found for i in same if i in items and (found := read_score(results[i], items[i], score)) is not None}
     comparable: dict[tuple[Any, ...], list[tuple[int, ...]]] = {}
+    of_start = measure not in _WITHOUT_START
     for runs in _runs(results, same, made):
-        comparable.setdefault(made[runs[0]].asked if runs[0] in made else runs, []).append(runs)
+        start = results[runs[0]].manifest.start if of_start else None
+        asked = made[runs[0]].asked if runs[0] in made else runs
+        comparable.setdefault((asked, start and start.revision), []).append(runs)
     better = higher_is_better(results[same[0]].manifest.task.name, measure)
 
     def competes(runs: Sequence[int], found: Estimate) -> bool:
@@ -332,7 +335,8 @@ def _runs(results: Sequence[Result], same: Sequence[int], made: Mapping[int, Com
             continue
         read = results[i].manifest.data.retrieved
         source = read and (read.source, read.top_k, read.hash, read.version)
-        key = (model.label, model.recipe, model.base, source, made[i].asked)
+        start = results[i].manifest.start
+        key = (model.label, model.recipe, model.base, source, made[i].asked, start and start.revision)
         again = sum(model.seed in group for other, group in groups.items() if other[:-1] == key)
         groups.setdefault((*key, again), {})[model.seed] = i
     return [tuple(i for _, i in sorted(group.items())) for group in groups.values()]

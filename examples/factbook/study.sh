@@ -14,6 +14,11 @@ for date in $dates; do
     before=$date
 done
 temporalwiki train --recipe examples/factbook/start.yaml
+temporalwiki experiment examples/factbook/year.yaml
+python examples/factbook/small.py factbook/start factbook/small
+temporalwiki train --recipe examples/factbook/start.yaml --model factbook/small --output factbook/small-start \
+    --epochs 24 --learning-rate 1e-3
+temporalwiki experiment examples/factbook/small.yaml
 temporalwiki experiment examples/factbook/rates.yaml --jobs 2
 temporalwiki experiment examples/factbook/experiment.yaml --jobs 2
-temporalwiki leaderboard factbook/experiment/results --out factbook/experiment/leaderboard
+python examples/factbook/scores.py docs/study/scores.parquet factbook/experiment/results factbook/small-experiment/results

@@ -1,29 +1,63 @@
-"""Every number in docs/study.md comes from docs/study/tables.md, and those from scores.parquet."""
+"""Every number with an interval in docs/study.md, and every cell of its tables, is a row of scores.parquet."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-import pyarrow.parquet as pq
+import pandas as pd
+import pytest
 
-ROOT = Path(__file__).parents[2]
-STUDY = ROOT / "docs" / "study.md"
-TABLES = ROOT / "docs" / "study" / "tables.md"
-NUMBER = re.compile(r"\d[\d,]*\.\d+")  # without its sign: "learned 0.50 less" is −0.50
+STUDY = Path(__file__).parents[2] / "docs" / "study.md"
+INTERVAL = re.compile(r"(−?\d+) \[(−?\d+), (−?\d+)\]")
+COLUMNS = {  # of the page's tables -> measure, and the method that is subtracted
+    "new facts known": ("new_known", ""),
+    "old facts known": ("old_known", ""),
+    "learned": ("learned", ""),
+    "forgotten": ("forgotten", ""),
+    "new facts, minus diff's": ("new_known", "diff"),
+    "old facts, minus diff's": ("old_known", "diff"),
+}
 
 
-def test_the_page_repeats_numbers_of_the_tables() -> None:
-    page = set(NUMBER.findall(STUDY.read_text("utf-8")))
-    assert page
-    assert page <= set(NUMBER.findall(TABLES.read_text("utf-8")))
+@pytest.fixture(scope="module")
+def scores() -> pd.DataFrame:
+    found = pd.read_parquet(STUDY.with_suffix("") / "scores.parquet")
+    return found[found.test == "strict"]
 
 
-def test_a_number_of_a_table_is_a_row_of_the_file() -> None:
-    lines = [line for line in TABLES.read_text("utf-8").splitlines() if line.startswith("| `diff` | 2 ")]
-    table = pq.read_table(STUDY.with_suffix("") / "scores.parquet").to_pandas()
-    rows = table[(table.method == "diff") & (table.minus == "") & (table.year == "2022 to 2024")]
-    rows = rows[(rows.test == "strict") & (rows.relation == "")].set_index("measure")
-    for measure, cell in zip(("learned", "forgotten"), lines[0].split("|")[3:5], strict=True):
-        found = [float(text.replace("−", "-")) for text in re.findall(r"−?\d+\.\d+", cell)]
-        assert found == [round(rows[name][measure], 2) for name in ("value", "low", "high")]
+def rounded(row: pd.Series) -> tuple[int, ...]:
+    return tuple(round(row[name]) for name in ("value", "low", "high"))
+
+
+def triples(text: str) -> list[tuple[int, ...]]:
+    return [tuple(int(number.replace("−", "-")) for number in found) for found in INTERVAL.findall(text)]
+
+
+def test_every_interval_of_the_page_is_a_row(scores: pd.DataFrame) -> None:
+    rows = {rounded(row) for _, row in scores.dropna(subset=["low"]).iterrows()}
+    found = triples(STUDY.read_text("utf-8"))
+    assert len(found) > 20
+    assert set(found) <= rows
+
+
+def test_a_cell_is_the_score_of_its_line_and_column(scores: pd.DataFrame) -> None:
+    checked, heads = 0, []
+    for line in STUDY.read_text("utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
+        if cells[:2] == ["method", "runs"]:
+            heads = cells
+        elif cells and heads and cells[0].startswith("`"):
+            for head, cell in zip(heads[2:], cells[2:], strict=True):
+                measure, minus = COLUMNS[head]
+                if not cell:
+                    continue
+                is_cell = (
+                    (scores.method == cells[0].strip("`")) & (scores.measure == measure) & (scores.minus == minus)
+                )
+                (row,) = (row for _, row in scores[is_cell & (scores.runs == int(cells[1]))].iterrows())
+                assert triples(cell) == [rounded(row)], (cells[0], head)
+                checked += 1
+        elif not cells:
+            heads = []
+    assert checked > 15

@@ -271,7 +271,7 @@ def test_what_is_not_run_is_not_misspelled(command: Typed) -> None:
     elif words[0] == "sh":
         lines = (ROOT / words[1]).read_text("utf-8").replace("\\\n", " ").splitlines()
         found = [line[line.index("temporalwiki ") :] for line in lines if "temporalwiki " in line]
-        assert len(found) == 5
+        assert len(found) == 7
         for line in found:
             _, *rest = shlex.split(line)
             check_options(rest, f"{words[1]}: {line}")

@@ -373,12 +373,18 @@ def test_the_recipes_are_experiments() -> None:
     pytest.importorskip("torch", reason="torch, which experiments need, is not installed")
     from temporalwiki.eval_harness.experiment.recipe import read_experiment
 
-    names = ("reduced", "rates", "experiment", "controls")
-    reduced, rates, study, controls = (read_experiment(str(SCRIPT.with_name(f"{name}.yaml"))) for name in names)
+    names = ("reduced", "rates", "year", "small", "experiment")
+    reduced, rates, year, small, study = (read_experiment(str(SCRIPT.with_name(f"{name}.yaml"))) for name in names)
     assert [line.label for line in reduced.lines if not line.added] == ["initial", "diff"]
-    assert {line.name for line in controls.lines} == {"initial", "diff", "shuffled", "unread", "untrained"}
-    assert rates.months == study.months[:1], "rates are chosen on the first year"
+    assert rates.months == year.months == small.months == study.months[:1], "rates are chosen on the first year"
+    trained = {line.label for line in year.lines if not line.added}
+    assert trained == {line.label for line in small.lines if not line.added}
+    for_all, for_first = (
+        [(line.label, line.options) for line in of.lines if line.label in trained] for of in (study, year)
+    )
+    assert for_all == for_first, "experiment.yaml goes on from year.yaml"
     assert len(study.months) == 5
     assert {line.name for line in study.lines if not line.added} == {
-        "initial", "diff", "shuffled", "unread", "full", "lora", "k_adapter", "mix_review", "recadam", "replay",
-    }  # fmt: skip
+        *("initial", "diff", "shuffled", "unread", "study", "full"),
+        *("lora", "k_adapter", "mix_review", "recadam", "replay"),
+    }

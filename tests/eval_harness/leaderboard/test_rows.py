@@ -17,7 +17,7 @@ from temporalwiki.eval_harness.leaderboard.rows import Row, read_items, read_par
 from temporalwiki.eval_harness.leaderboard.selection import ModelBoard
 from temporalwiki.eval_harness.leaderboard.write import write_leaderboard
 from temporalwiki.eval_harness.models.local import CachedModel
-from temporalwiki.eval_harness.results import Result, read_results
+from temporalwiki.eval_harness.results import Result, check_result, read_results
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.tasks import find_task
 
@@ -387,6 +387,21 @@ def test_a_control_has_no_rank(tmp_path: Path) -> None:
     found = rows(runs, tmp_path)
     assert {row.label: row.control for row in found} == {"diff": False, "shuffled": True, "lora": False}
     assert {row.label for row in found if row.measure == "new_known" and row.rank_best is None} == {"shuffled"}
+
+
+def test_the_start_model_is_ranked_with_the_methods_that_started_from_it(tmp_path: Path) -> None:
+    start = write_known(tmp_path, "initial", 0, 20)
+    trained = [write_known(tmp_path, "diff", seed, known) for seed, known in ((0, 50), (1, 51))]
+    began = {"name": "initial-0", "revision": start.data["model"]["revision"]}
+    results = [start, *(check_result(one.path, {**one.data, "start": began}) for one in trained)]
+    assert ranks(rows(results, tmp_path), measure="new_known") == {"initial-0": (2, 2), "diff-0": (1, 1)}
+
+
+def test_runs_with_other_start_models_are_not_one_method(tmp_path: Path) -> None:
+    trained = [write_known(tmp_path, "diff", seed, 50) for seed in (0, 1)]
+    starts = [{"name": name, "revision": f"of {name}"} for name in ("one", "other")]
+    results = [check_result(one.path, {**one.data, "start": at}) for one, at in zip(trained, starts, strict=True)]
+    assert [row.runs for row in rows(results, tmp_path) if row.measure == "new_known"] == [1, 1]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,108 @@
+"""Write every number of docs/study.md: python examples/factbook/scores.py OUT.parquet RESULTS [SMALL]
+
+RESULTS and SMALL are the folders of results of experiment.yaml (or year.yaml) and of small.yaml. Methods of the small
+model are named "diff, small".
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from temporalwiki.base.files import whole_file
+from temporalwiki.eval_harness.leaderboard.rows import read_items, rows
+from temporalwiki.eval_harness.measures import Columns, composition
+from temporalwiki.eval_harness.misalignment import month_of_model
+from temporalwiki.eval_harness.results import Result, read_results
+from temporalwiki.eval_harness.statistics import Comparison, Estimate, compare
+
+MEASURES = ("new_known", "old_known", "learned", "forgotten", "corrected", "chance")
+TESTS = ("all", "strict")
+SCHEMA = pa.schema(
+    [(name, pa.string()) for name in ("measure", "method", "minus", "read", "year", "test", "relation")]
+    + [(name, pa.int64()) for name in ("runs", "facts")]
+    + [(name, pa.float64()) for name in ("value", "low", "high")]
+)
+
+
+def numbers(results: Sequence[Result], folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield a row for each score of a method, of each of its runs, and of its difference to ``diff``.
+
+    ``read`` and ``year`` are the years that the model had read and whose facts were asked. A difference compares
+    the means over all runs, fact by fact, in points.
+    """
+    for row in rows(results, folder):
+        if row.task == "learned_and_forgotten" and row.test in TESTS and row.measure in MEASURES:
+            found = Estimate(row.value, row.low, row.high, row.items, row.clusters)
+            yield _number(row.label, "", row.month, row.tested, f"{row.test}/{row.measure}", row.runs, found)
+    by_run: dict[tuple[Any, ...], list[tuple[Result, Columns]]] = defaultdict(list)
+    for result in results:
+        plain = result.data["task"]["options"].get("temperature", 1) == 1 and not result.manifest.data.retrieved
+        if plain and (items := read_items(result)) is not None:
+            by_run[
+                month_of_model(result.manifest.model), result.manifest.data.config, result.manifest.model.label
+            ].append((result, items))
+    for (read, config, label), runs in by_run.items():
+        year, seeded = config.removeprefix("probes-"), len(runs) > 1
+        for test in TESTS:
+            for measure in MEASURES[:-1]:
+                score = f"{test}/{measure}"
+                for result, _ in runs if seeded else ():
+                    seed = f"{label}, seed {result.manifest.model.seed}"
+                    if score in (scores := result.manifest.scores):
+                        one = scores[score]
+                        found = Estimate(one.value, one.low, one.high, one.items, one.clusters)
+                        yield _number(seed, "", read, year, score, 1, found)
+                base = by_run.get((read, config, "diff"), [])
+                if label != "diff" and base and (apart := _apart(base, runs, test, measure)) is not None:
+                    yield _number(label, "diff", read, year, score, len(runs), apart)
+
+
+def _apart(
+    base: Sequence[tuple[Result, Columns]], runs: Sequence[tuple[Result, Columns]], test: str, measure: str
+) -> Comparison | None:
+    sides = [[composition(items, test, measure) for _, items in side] for side in (base, runs)]
+    if not all(found for side in sides for found in side):
+        return None
+    groups = [
+        [
+            group._replace(numerators=np.array([one.groups[k].numerators for one in side]))
+            for k, group in enumerate(side[0].groups)
+        ]
+        for side in sides
+    ]
+    return compare(*groups, sides[0][0].scale)
+
+
+def _number(
+    method: str, minus: str, read: str | None, year: str | None, score: str, runs: int, found: Estimate | Comparison
+) -> dict[str, Any]:
+    test, _, measure = score.partition("/")
+    value = found.difference if isinstance(found, Comparison) else found.value
+    names = {"measure": measure, "method": method, "minus": minus, "read": read or "", "year": year, "test": test}
+    return names | {
+        "relation": "",
+        "runs": runs,
+        "facts": found.items,
+        "value": value,
+        "low": found.low,
+        "high": found.high,
+    }
+
+
+if __name__ == "__main__":
+    out, *folders = map(Path, sys.argv[1:])
+    found = [
+        number | {"method": number["method"] + mark}
+        for folder, mark in zip(folders, ("", ", small"), strict=False)
+        for number in numbers(read_results(folder), folder)
+    ]
+    with whole_file(out) as part:
+        pq.write_table(pa.Table.from_pylist(found, SCHEMA), part)
