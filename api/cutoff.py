@@ -76,8 +76,8 @@ def cutoff(
             gives no likelihoods: it is asked questions about the changed facts. In Python, also a model in memory.
         data: dataset folder, Hub id or id@revision. All its months are read.
         answers: instead of a model and data: graded answers to dated questions, a CSV file with the columns model,
-            form, date, topic and grade (right, wrong, abstained or unreadable), and perhaps event and kind (change,
-            unchanged or never). Each model gets a cutoff for all forms together, and for each form and topic.
+            form, date, topic and grade (right, wrong, abstained or unreadable), and perhaps event, advertised and kind
+            (change, unchanged or never). Each model gets a cutoff for all forms together, and for each form and topic.
         topics: none, relation or class: also find a cutoff for each relation or each class of subjects.
         from_: ignore changes before this month, YYYY-MM.
         to: ignore changes after this month, YYYY-MM.

@@ -131,6 +131,7 @@ class Belief(NamedTuple):
     cutoff: Cutoff
     months: Ints
     weights: Floats
+    error: float = 1.0  # the probability that a mere trend looks as much like a fall
 
     @classmethod
     def of(cls, items: Sequence[ChangeEvidence], seed: int = 0) -> Belief:
@@ -154,7 +155,7 @@ class Belief(NamedTuple):
             unknown = unknown._replace(cutoff=replace(unknown.cutoff, shown=shown, falls=falls))
             if later < 100 * CLEAR and error < _ERROR:
                 found = replace(unknown.cutoff, cutoff=middle, low=low, high=high, verdict="found")
-                return cls(found, fit.cutoffs, weights)
+                return cls(found, fit.cutoffs, weights, error)
         level = _level(items)
         bound = unknown if fit is None else _bounds(months)
         least, most = bound.cutoff.low, bound.cutoff.high
@@ -188,6 +189,7 @@ def join(forms: Sequence[Belief], share: float = 1.0) -> tuple[Cutoff, list[Cuto
     weights are left out.
     """
     told = [form for form in forms if len(form.months)]
+    share = min(1.0, share * len(forms) / max(1, len(told)))
     verdicts = {form.cutoff.verdict for form in told}
     if not told:
         return forms[0].cutoff, [form.cutoff for form in forms]
@@ -201,9 +203,10 @@ def join(forms: Sequence[Belief], share: float = 1.0) -> tuple[Cutoff, list[Cuto
             there += share * (at - np.log(spread))
         weights = np.logaddexp(weights, there)
     low, middle, high = _quantiles(months, weights)
-    if "found" in verdicts:
+    errors = enumerate(sorted(form.error for form in told), 1)
+    if any(error * len(forms) / rank < _ERROR for rank, error in errors):  # each form is a chance to be wrong (Simes)
         joint = Cutoff(middle, low, high, "found")
-    elif {"before the data", "after the data"} <= verdicts:
+    elif "found" in verdicts or {"before the data", "after the data"} <= verdicts:
         return Cutoff(None, None, None, "cannot tell"), [form.cutoff for form in forms]
     elif "after the data" in verdicts:
         joint = Cutoff(None, low, None, "after the data")
@@ -438,15 +441,14 @@ def _falls(months: _Months, fit: _Fit) -> tuple[int, ...]:
 def _could_show(months: _Months, fit: _Fit, items: int) -> tuple[float, int | None]:
     """Return the smallest fall in the middle that these items would show, and how many a month a typical one takes."""
     columns = np.vstack([_line(months), (months.at <= months.at.mean()) - 0.5])
-    effect, a_month = _effect(fit), items / len(months.at)
 
     def smallest(times: float) -> float:
-        precision = 1 / (months.variances / times + effect)
+        precision = 1 / (months.variances / times + _effect(fit))
         error = np.linalg.inv((columns * precision) @ columns.T + np.diag([*_PRIOR[:2], 0]))[-1, -1] ** 0.5
         return float(2 * ndtr(_FOUND * error / 2) - 1)
 
-    enough = [int(np.ceil(times * a_month)) for times in 2.0 ** np.arange(-4, 8, 0.5) if smallest(times) <= TYPICAL]
-    return round(smallest(1), 3), enough[0] if enough else None
+    enough = [times for times in 2.0 ** np.arange(-4, 8, 0.5) if smallest(times) <= TYPICAL]
+    return round(smallest(1), 3), int(np.ceil(enough[0] * items / len(months.at))) if enough else None
 
 
 def _bounds(months: _Months) -> Belief:

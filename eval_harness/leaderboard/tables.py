@@ -222,9 +222,6 @@ def ckl_table_2(rows: Sequence[Row]) -> ScoreTable | None:
     )
 
 
-_FORMS = 4  # columns
-
-
 def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> ScoreTable | None:
     """Return a table with a line for each knowledge cutoff, or None without cutoffs."""
     if not cutoffs:
@@ -240,7 +237,7 @@ def cutoffs_table(cutoffs: Sequence[KnownUpTo]) -> ScoreTable | None:
         return "".join(f"{word} {written(month)}" for word, month in ends.items() if month is not None)
 
     forms = dict.fromkeys(form for one in cutoffs for form in one.forms)
-    by_form = [(form, [written(one.forms.get(form)) or "" for one in cutoffs]) for form in list(forms)[:_FORMS]]
+    by_form = [(form, [written(one.forms.get(form)) or "" for one in cutoffs]) for form in list(forms)[:4]]
     advertised = [written(one.advertised) or "" for one in cutoffs]
     return ScoreTable.of(
         "Knowledge cutoffs",

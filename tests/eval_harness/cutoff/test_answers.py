@@ -6,11 +6,12 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.cutoff.answers import Answer, judged_answers, read_answers
-from temporalwiki.eval_harness.cutoff.estimator import ChangeEvidence
+from temporalwiki.eval_harness.cutoff.estimator import Belief, ChangeEvidence, Cutoff, join
 
 MAY = 2024 * 12 + 4
 
@@ -88,6 +89,11 @@ def test_forms_that_cannot_tell_have_bounds_together() -> None:
     assert MAY + 4 in (month for month, _ in found.overall.likely)
     few, many = (judged_answers("m", graded(-1, each=each), "f").overall.shown for each in (6, 24))
     assert few[0] > many[0] > 0  # type: ignore[index]  # a smaller fall shows if there are more answers
+
+
+def test_a_fall_in_one_of_two_forms_must_be_clearer_than_in_one_alone() -> None:
+    form = Belief(Cutoff(5, 4, 6, "found"), np.array([4, 5, 6]), np.zeros(3), error=0.02)
+    assert [join(forms)[0].verdict for forms in ([form], [form, Belief.of([])])] == ["found", "cannot tell"]
 
 
 def test_a_topic_with_a_cutoff_of_its_own_is_named() -> None:
