@@ -45,7 +45,7 @@ _RARE = 5  # a relation with fewer items shares its effect with other rare ones
 _FALL, _TREND = 1.0, 0.5
 _PRIOR = np.array([1e-6, _TREND**-2, _FALL**-2])  # precisions of the level, the trend and the fall
 _WIDTHS = (1, 3, 5, 9)  # months over which knowledge may fall
-# Bounds: the standard deviation of the evidence of what a model does not know, over models and data; the logarithm of
+# Bounds: the standard deviation of the evidence without knowledge, over models and data; the logarithm of
 # how much less likely than the likeliest month the months beyond a bound are (half of a 95 % quantile of chi square);
 # and the largest p-value of a fall with which a bound may lie among the months.
 _LEVEL, _UNLIKELY, _PERHAPS = 0.4, 1.92, 0.3
