@@ -113,7 +113,7 @@ class Month:
         able, methods = self.able, len(self.methods)
         if not able:
             by = "" if self.chance is None else f" ({percent(self.chance)})"
-            return f"No method knows more new facts than by chance{by}" if methods else ""
+            return f"No method clearly knows more new facts than by chance{by}" if methods else ""
         best = leaders(able)
         new, old = ([entry.values[measure].value for entry in best] for measure in MEASURES)
         if len(best) == 1:

@@ -84,7 +84,7 @@ TITLES: dict[str, tuple[dict[str, Method], str]] = {
     ),
     "nobody knows more than by chance": (
         {"diff": Method(at(17), at(50), knows=False), "lora": Method(at(12), at(70), knows=False)},
-        "No method knows more new facts than by chance",
+        "No method clearly knows more new facts than by chance",
     ),
     "one that knows no more than by chance does not lead": (
         {"diff": Method(at(40), at(50)), "random": Method(at(60, 60), at(9), knows=False)},
@@ -163,7 +163,7 @@ def test_a_model_that_was_trained_on_test_data_does_not_lead() -> None:
     assert month.title == "Diff knows 61 % of new facts and 70 % of old ones"
     assert [entry.name for entry in month.entries] == ["Diff", "LoRA (trained on test data)"]
     found = months([*cheat, *(replace(row, label="other", method="ewc") for row in cheat)])[0].title
-    assert found == "No method knows more new facts than by chance"
+    assert found == "No method clearly knows more new facts than by chance"
 
 
 @pytest.mark.parametrize(
@@ -187,4 +187,4 @@ def test_what_chance_and_letters_give_is_known() -> None:
     (month,) = months(rows)
     assert (month.chance, month.spelling) == (17.0, 21.0)
     rows = [replace(row, competes=False) for row in rows]
-    assert months(rows)[0].title == "No method knows more new facts than by chance (17 %)"
+    assert months(rows)[0].title == "No method clearly knows more new facts than by chance (17 %)"
