@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
-import pandas as pd
+import pyarrow.parquet as pq
 import pytest
+
+Row = dict[str, Any]
 
 STUDY = Path(__file__).parents[2] / "docs" / "study.md"
 INTERVAL = re.compile(r"(−?\d+) \[(−?\d+), (−?\d+)\]")
@@ -21,11 +24,12 @@ COLUMNS = {  # of the page's tables -> measure, and the method that is subtracte
 
 
 @pytest.fixture(scope="module")
-def scores() -> pd.DataFrame:
-    return pd.read_parquet(STUDY.with_suffix("") / "scores.parquet")
+def scores() -> list[Row]:
+    found: list[Row] = pq.read_table(STUDY.with_suffix("") / "scores.parquet").to_pylist()
+    return found
 
 
-def rounded(row: pd.Series) -> tuple[int, ...]:
+def rounded(row: Row) -> tuple[int, ...]:
     return tuple(round(row[name]) for name in ("value", "low", "high"))
 
 
@@ -33,16 +37,15 @@ def triples(text: str) -> list[tuple[int, ...]]:
     return [tuple(int(number.replace("−", "-")) for number in found) for found in INTERVAL.findall(text)]
 
 
-def test_every_interval_of_the_page_is_a_row(scores: pd.DataFrame) -> None:
-    rows = {rounded(row) for _, row in scores.dropna(subset=["low"]).iterrows()}
+def test_every_interval_of_the_page_is_a_row(scores: list[Row]) -> None:
+    rows = {rounded(row) for row in scores if row["low"] is not None}
     rows |= {(-value, -high, -low) for value, low, high in rows}  # "29 points less"
     found = triples(STUDY.read_text("utf-8"))
     assert len(found) > 20
     assert set(found) <= rows
 
 
-def test_a_cell_is_the_score_of_its_line_and_column(scores: pd.DataFrame) -> None:
-    scores = scores[scores.test == "all"]
+def test_a_cell_is_the_score_of_its_line_and_column(scores: list[Row]) -> None:
     checked, heads = 0, []
     for line in STUDY.read_text("utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
@@ -54,9 +57,9 @@ def test_a_cell_is_the_score_of_its_line_and_column(scores: pd.DataFrame) -> Non
                 measure, minus = COLUMNS[head]
                 if not cell:
                     continue
-                name = cells[0].strip("`") + mark
-                is_cell = (scores.method == name) & (scores.measure == measure) & (scores.minus == minus)
-                (row,) = (row for _, row in scores[is_cell & (scores.runs == int(cells[1]))].iterrows())
+                wanted = {"measure": measure, "minus": minus, "test": "all", "runs": int(cells[1])}
+                wanted |= {"method": cells[0].strip("`") + mark}
+                (row,) = (row for row in scores if wanted.items() <= row.items())
                 assert triples(cell) == [rounded(row)], (cells[0], head)
                 checked += 1
         elif not cells:
