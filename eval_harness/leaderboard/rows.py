@@ -310,12 +310,12 @@ def _of_score(
             stored = results[runs[0]].manifest.scores[score]
             estimates[runs] = Estimate(**msgspec.structs.asdict(stored))
             if len(runs) > 1:
-                estimates[runs] = estimate(_together(made, runs), made[runs[0]].scale)
+                estimates[runs] = estimate(together(made, runs), made[runs[0]].scale)
         ranked: dict[tuple[int, ...], Ranks] = {}
         able = [runs for runs in models if competes(runs, estimates[runs])]
         known = [runs for runs in able if runs[0] in made]
         if len(models) > 1 and known:
-            groups = _together(made, [i for runs in known for i in runs])
+            groups = together(made, [i for runs in known for i in runs])
             scale, counts = made[known[0][0]].scale, [len(runs) for runs in known]
             fixed = [results[runs[0]].manifest.model.seed is None for runs in known]
             places = ranks(groups, scale, higher_is_better=bool(better), runs=counts, fixed=fixed)
@@ -342,7 +342,7 @@ def _runs(results: Sequence[Result], same: Sequence[int], made: Mapping[int, Com
     return [tuple(i for _, i in sorted(group.items())) for group in groups.values()]
 
 
-def _together(made: Mapping[int, Composition], chosen: Sequence[int]) -> list[Items]:
+def together(made: Mapping[int, Composition], chosen: Sequence[int]) -> list[Items]:
     """Return the items of results that were asked the same, with a row of numerators for each."""
     return [
         group._replace(numerators=np.array([made[i].groups[k].numerators for i in chosen]))

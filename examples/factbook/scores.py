@@ -1,7 +1,7 @@
-"""Write every number of docs/study.md: python examples/factbook/scores.py OUT.parquet RESULTS [SMALL]
+"""Write every number of docs/study.md: python examples/factbook/scores.py OUT.parquet RESULTS [SMALL [RATES]]
 
-RESULTS and SMALL are the folders of results of experiment.yaml (or year.yaml) and of small.yaml. Methods of the small
-model are named "diff, small".
+The folders of results are those that experiment.yaml (or year.yaml), small.yaml and rates.yaml write. Methods are
+named "diff", "diff, small" and "diff-1e-4, rates".
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.base.files import whole_file
-from temporalwiki.eval_harness.leaderboard.rows import read_items, rows
+from temporalwiki.eval_harness.leaderboard.rows import read_items, rows, together
 from temporalwiki.eval_harness.measures import Columns, composition
 from temporalwiki.eval_harness.misalignment import month_of_model
 from temporalwiki.eval_harness.results import Result, read_results
@@ -71,13 +70,7 @@ def _apart(
     sides = [[composition(items, test, measure) for _, items in side] for side in (base, runs)]
     if not all(found for side in sides for found in side):
         return None
-    groups = [
-        [
-            group._replace(numerators=np.array([one.groups[k].numerators for one in side]))
-            for k, group in enumerate(side[0].groups)
-        ]
-        for side in sides
-    ]
+    groups = [together(dict(enumerate(side)), range(len(side))) for side in sides]
     return compare(*groups, sides[0][0].scale)
 
 
@@ -101,7 +94,7 @@ if __name__ == "__main__":
     out, *folders = map(Path, sys.argv[1:])
     found = [
         number | {"method": number["method"] + mark}
-        for folder, mark in zip(folders, ("", ", small"), strict=False)
+        for folder, mark in zip(folders, ("", ", small", ", rates"), strict=False)
         for number in numbers(read_results(folder), folder)
     ]
     with whole_file(out) as part:

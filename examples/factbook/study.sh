@@ -21,4 +21,5 @@ temporalwiki train --recipe examples/factbook/start.yaml --model factbook/small 
 temporalwiki experiment examples/factbook/small.yaml
 temporalwiki experiment examples/factbook/rates.yaml --jobs 2
 temporalwiki experiment examples/factbook/experiment.yaml --jobs 2
-python examples/factbook/scores.py docs/study/scores.parquet factbook/experiment/results factbook/small-experiment/results
+python examples/factbook/scores.py docs/study/scores.parquet factbook/experiment/results \
+    factbook/small-experiment/results factbook/rates/results

@@ -25,6 +25,7 @@ def found(tmp_path: Path) -> list[dict[str, Any]]:
         for label, counts in runs.items()
         for seed, known in enumerate(counts)
     ]
+    results.append(write_known(tmp_path, "diff", 0, 3, method="diff", options={"temperature": 1.25}, **months))
     return list(module.numbers(results, tmp_path))
 
 
