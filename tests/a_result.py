@@ -54,7 +54,9 @@ def write(
     return read_result(path)
 
 
-def write_known(folder: Path, label: str, seed: int, known: int, old: int = 40, **model: Any) -> Result:
+def write_known(
+    folder: Path, label: str, seed: int, known: int, old: int = 40, config: str = "probes-0910", **model: Any
+) -> Result:
     """Write how many of 60 changed and 60 unchanged facts a run knows; by chance it would be 10."""
     splits = {
         split: [
@@ -64,7 +66,7 @@ def write_known(folder: Path, label: str, seed: int, known: int, old: int = 40, 
         for split, count in (("changed", known), ("unchanged", old))
     }
     model = {"name": f"{label}-{seed}", "label": label, "seed": seed, "recipe": label, **model}
-    result = write(folder, "learned_and_forgotten", "probes-0910", splits, {"all": []}, (), **model)
+    result = write(folder, "learned_and_forgotten", config, splits, {"all": []}, (), **model)
     columns = read_items(result)
     assert columns is not None
     made = {name: composition(columns, "all", name) for name in ("new_known", "old_known", "chance")}

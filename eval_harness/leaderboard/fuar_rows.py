@@ -18,6 +18,13 @@ from temporalwiki.eval_harness.results import Result
 from temporalwiki.eval_harness.statistics import Floats, quotient
 
 _CLOZES = {"invariant": "invariantlama", "updated": "updatedlama", "new": "newlama"}
+# scores of probes (task, test, measure) -> the test of FUAR, the split that they are of, and 1 if higher is better
+_PROBES = {
+    ("twiki_probes", "changed", "perplexity"): ("probes", "changed", -1.0),
+    ("twiki_probes", "unchanged", "perplexity"): ("probes", "unchanged", -1.0),
+    ("learned_and_forgotten", "all", "new_known"): ("known", "changed", 1.0),
+    ("learned_and_forgotten", "all", "old_known"): ("known", "unchanged", 1.0),
+}
 
 
 class _WithItems(NamedTuple):
@@ -52,9 +59,10 @@ def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> l
 
     - Test "lama" compares exact match with Initial's: losses on InvariantLAMA, gains on UpdatedLAMA and NewLAMA. It
       reads the configs of the checkpoint's own month, or configs without a month.
-    - Test "probes" uses minus the log of the perplexity of twiki_probes, over all earlier models (equation 1). The
-      invariant task of a corpus is the unchanged probes of the next month, its updated task the changed probes of its
-      own month. It has no new task.
+    - Test "known" uses the percentage of facts that learned_and_forgotten calls known, over all earlier models
+      (equation 1). The invariant task of a corpus is the unchanged probes of the next month, its updated task the
+      changed probes of its own month. It has no new task.
+    - Test "probes" is the same with minus the log of the perplexity of twiki_probes.
 
     The earlier models of a checkpoint are Initial, and the checkpoints of the same label and base that were trained on
     a prefix of its configs. A checkpoint gets a row only if all of them are known, scored, and were asked the same
@@ -72,7 +80,8 @@ def fuar_rows(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> l
     for model in models:
         before = None if _initial(model.row) else _before(model, of_base[model.row.base])
         if before:
-            found += [_clozes(model, before, place), _probes(model, before, place)]
+            found += [_clozes(model, before, place)]
+            found += [_probes(model, before, place, test) for test in ("known", "probes")]
 
     def key(row: Row) -> tuple[Any, ...]:
         return row.test, place[row.month] if row.month else -1, row.label, row.base, row.model, row.result
@@ -84,9 +93,7 @@ def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> lis
     """Return the models with scores that FUAR uses: scores of the weights only, without retrieval."""
     wanted: dict[str, list[Row]] = {}
     for row in (row for row in rows if not row.retrieved):
-        if (row.task, row.measure) == ("lama", "exact_match") or (
-            (row.task, row.measure) == ("twiki_probes", "perplexity") and row.test in ("changed", "unchanged")
-        ):
+        if (row.task, row.measure) == ("lama", "exact_match") or (row.task, row.test, row.measure) in _PROBES:
             wanted.setdefault(row.result, []).append(row)
     models: dict[tuple[Any, ...], _FuarModel] = {}
     for result in results:
@@ -101,7 +108,9 @@ def _models(results: Sequence[Result], rows: Sequence[Row], folder: Path) -> lis
             model = models.setdefault((row.base, trained_on, *who), _FuarModel(row, trained_on))
             made = read_score(result, items, f"{row.test}/{row.measure}")
             if made is not None:
-                cell = _Cell(row.config, result.manifest.data.hash, task, row.test, row.kind, row.tested)
+                score = (row.task, row.test, row.measure)
+                test = "/".join(_PROBES[score][:2]) if score in _PROBES else row.test
+                cell = _Cell(row.config, result.manifest.data.hash, task, test, row.kind, row.tested)
                 model.scores.setdefault(cell, _WithItems(row, made))
     return list(models.values())
 
@@ -146,17 +155,17 @@ def _clozes(model: _FuarModel, before: Sequence[_FuarModel], place: Mapping[str,
     return None
 
 
-def _probes(model: _FuarModel, before: Sequence[_FuarModel], place: Mapping[str, int]) -> Row | None:
-    """Return the row of the test "probes", or None."""
+def _probes(model: _FuarModel, before: Sequence[_FuarModel], place: Mapping[str, int], test: str) -> Row | None:
+    """Return the row of the test "known" or "probes", or None."""
     months = [month_of(config) for config in model.trained_on[len(before[0].trained_on) :]]
     order = [place[month] for month in months if month]
     if len(order) < len(months) or order != sorted(set(order)):
         return None  # the order of the corpora is not known
     cells = [cell for cell in _cells(model) if cell.kind == "probes"]
 
-    def common(models: Sequence[_FuarModel], at: int, test: str) -> list[_WithItems] | None:
+    def common(models: Sequence[_FuarModel], at: int, split: str) -> list[_WithItems] | None:
         of_month = (cell for cell in cells if cell.tested and place[cell.tested] == at)
-        return _common(models, (cell for cell in of_month if cell.test == test))
+        return _common(models, (cell for cell in of_month if cell.test == f"{test}/{split}"))
 
     updated = common([*before, model], order[-1], "changed")
     invariant = [common([other, model], at, "unchanged") for other, at in zip(before, order, strict=True)]
@@ -166,7 +175,8 @@ def _probes(model: _FuarModel, before: Sequence[_FuarModel], place: Mapping[str,
         {"invariant": (kept[1], kept[0]), "updated": (updated[-1], first)}
         for first, kept in zip(updated[:-1], filter(None, invariant), strict=True)
     ]
-    return _row(model, "probes", updated[-1].row.config, pairs, -1.0)
+    sign = next(sign for of, _, sign in _PROBES.values() if of == test)
+    return _row(model, test, updated[-1].row.config, pairs, sign)
 
 
 def _cells(model: _FuarModel) -> list[_Cell]:

@@ -62,7 +62,7 @@ _NAMES_OF_TEXT = {
     for kind, name in (("diffset", "new text (diffsets)"), ("unchanged", "old text (unchanged)"))
 }
 _AVERAGE = ScoreName("twiki_probes", "perplexity", "average")
-_FUAR = {"lama": "LAMA (exact match)", "probes": "TWiki-Probes"}
+_FUAR = {"lama": "LAMA (exact match)", "known": "Known facts", "probes": "TWiki-Probes"}
 # (score of unchanged, score of changed) facts or text; the figure of learning rates shows the first that has scores
 _KEPT_AND_CHANGED = {
     "facts": [ScoreName("twiki_probes", "perplexity", split) for split in ("unchanged", "changed")],

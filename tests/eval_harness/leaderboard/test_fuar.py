@@ -13,7 +13,7 @@ from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.rows import Row, read_parquet, rows, write_parquet
 from temporalwiki.eval_harness.results import read_results
 
-from a_result import Item, clozes, facts, write_clozes, write_probes
+from a_result import Item, clozes, facts, write_clozes, write_known, write_probes
 
 BASE: dict[str, Any] = {"name": "base"}
 FIRST = {"name": "runs/diff/0809", "method": "diff", "trained_on": ["diffset-0809"]}
@@ -59,6 +59,21 @@ def test_probes_by_hand(tmp_path: Path) -> None:
     assert (second.items, second.clusters) == (24, 8)  # both months' unchanged facts, and the changed ones of its own
     assert (first.rank_best, first.rank_worst) == (None, None)
     assert second.result.endswith(".json") and (tmp_path / second.result).is_file()
+
+
+def test_known_facts_by_hand(tmp_path: Path) -> None:
+    """Of 60 facts: 40 - 37 and 38 - 36 forgotten, 25 - 10 and 25 - 15 gained."""
+    levels = {"base": ((12, 40), (10, 40)), "0809": ((30, 39), (15, 38)), "0910": ((20, 37), (25, 36))}
+    models = {"base": BASE, "0809": FIRST, "0910": SECOND}
+    results = [
+        write_known(tmp_path, model.get("method", "base"), 0, known, old, f"probes-{month}", **model)
+        for name, model in models.items()
+        for month, (known, old) in zip(("0809", "0910"), levels[name], strict=True)
+    ]
+    made = {row.month: row for row in fuar_rows(results, rows(results, tmp_path), tmp_path) if row.test == "known"}
+    assert made["0809"].value == pytest.approx((40 - 39) / (30 - 12))
+    assert made["0910"].value == pytest.approx(((40 - 37) + (38 - 36)) / ((25 - 10) + (25 - 15)))
+    assert made["0910"].items == 3 * 60
 
 
 def write_lama(
