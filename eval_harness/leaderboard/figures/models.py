@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -42,14 +42,13 @@ from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ModelLin
 from temporalwiki.eval_harness.leaderboard.tables import number, paid
 
 Value = tuple[float, float | None, float | None]  # with its interval
-Grid = dict[tuple[int, int], float]  # month trained, month tested -> value relative to Initial
+Grid = dict[tuple[int, int], float]  # month trained, month tested -> how much worse than Initial; see _Scale
 
 _MONTH = 0.7  # inches for the name of a month
 _SPREAD = 0.6  # share of a month's width over which the points of its lines are spread
 _NOTHING: Value = (math.nan, None, None)  # a missing month interrupts a line
 _BAR = 0.24  # inches per bar
 _CELL, _PANEL = 0.40, 1.35  # inches: side of a cell, width of the narrowest panel
-_FURTHEST = math.log(4)  # where the colours end, so that one very bad model does not make all others white
 _LEFT, _BELOW, _ABOVE, _SCALE = 0.85, 0.8, 0.28, 0.75  # inches: margins of a panel, height of the colour scale
 _KNOWN = LinearSegmentedColormap.from_list("known", ["#f1f1f1", SKY, BLUE])
 _COLOURS = LinearSegmentedColormap.from_list("better to worse", [BLUE, "white", VERMILLION], 257)  # odd: 1 is white
@@ -57,6 +56,31 @@ _MISSING = (0.85, 0.85, 0.85, 1.0)
 _MOST = 12  # most months of a heat map
 _HALF = 0.5  # of a month: a bar begins with the first day of a month and ends with the last
 
+
+class _Scale(NamedTuple):
+    """The unit of a heat map's cells. Below 0 is better than Initial."""
+
+    worse: Callable[[float, float], float]  # from a model's score and Initial's
+    text: Callable[[float], str]
+    least: float  # where the colours end at least, so that noise is white
+    most: float  # where the colours end at most, so that one very bad model does not make all others white
+    label: str
+
+
+_RATIO = _Scale(
+    lambda value, before: math.log(value / before),
+    lambda worse: _in_cell(math.exp(worse)),
+    0.01,
+    math.log(4),
+    "{} ÷ start model's (lower is better)",
+)
+_POINTS = _Scale(
+    lambda value, before: before - value,
+    lambda worse: f"{round(-worse):+}".replace("-", "−"),
+    1.0,
+    50.0,
+    "{} − start model's, in points (higher is better)",
+)
 _NAMES_OF_TEXT = {
     name: ScoreName("twiki_intrinsic", "proper_noun_perplexity", kind=kind)
     for kind, name in (("diffset", "new text (diffsets)"), ("unchanged", "old text (unchanged)"))
@@ -133,17 +157,22 @@ def draw_bars(axes: Axes, found: Mapping[ModelLine, Row], look: Mapping[str, Loo
 
 
 def draw_heat_map(
-    axes: Axes, grid: Grid, trained: Mapping[int, str], tested: Mapping[int, str], norm: Normalize
+    axes: Axes,
+    grid: Grid,
+    trained: Mapping[int, str],
+    tested: Mapping[int, str],
+    norm: Normalize,
+    in_cell: Callable[[float], str],
 ) -> None:
     """Draw a cell for each month trained and tested, with an outline where both are the same."""
     for y, row in enumerate(trained):
         for x, column in enumerate(tested):
             value, own = grid.get((row, column)), row == column
-            colour = _MISSING if value is None else _COLOURS(norm(math.log(value)))
+            colour = _MISSING if value is None else _COLOURS(norm(value))
             margin, edge = (0.04, (BLACK, 1.6)) if own else (0.0, ("white", 0.5))
             corner, side = (x + margin, y + margin), 1 - 2 * margin
             axes.add_patch(Rectangle(corner, side, side, facecolor=colour, edgecolor=edge[0], linewidth=edge[1]))
-            text = "–" if value is None else _in_cell(value)
+            text = "–" if value is None else in_cell(value)
             axes.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=_on(colour))
     axes.set_xlim(0, len(tested))
     axes.set_ylim(len(trained), 0)
@@ -379,18 +408,18 @@ def _average_perplexity(rows: Sequence[Row], width: float = WIDTH) -> Figure | N
     return figure
 
 
-def _misalignment(score: ScoreName, what: str) -> Callable[..., Figure | None]:
-    """Return a function that draws a heat map of a score for each line."""
+def _misalignment(score: ScoreName, what: str, best: str, scale: _Scale = _RATIO) -> Callable[..., Figure | None]:
+    """Return a function that draws a heat map of a score for each line; ``best`` says what the best model does."""
 
     @styled
     def draw(rows: Sequence[Row], room: float = WIDTH) -> Figure | None:
         board = ModelBoard(rows)
         columns = dict(list(board.months(score).items())[-_MOST:])
-        grids = {line: grid for line in board.lines if (grid := _grid(board, line, score, columns))}
+        grids = {line: grid for line in board.lines if (grid := _grid(board, line, score, columns, scale))}
         if all(trained == tested for grid in grids.values() for trained, tested in grid):
             return None
-        furthest = max(abs(math.log(value)) for grid in grids.values() for value in grid.values())
-        end = min(max(furthest, 0.01), _FURTHEST)
+        furthest = max(abs(value) for grid in grids.values() for value in grid.values())
+        end = min(max(furthest, scale.least), scale.most)
         norm = Normalize(-end, end)
         wide = max(_PANEL, len(columns) * _CELL)
         across = min(len(grids), max(1, int(room / (wide + _LEFT))))
@@ -408,24 +437,22 @@ def _misalignment(score: ScoreName, what: str) -> Callable[..., Figure | None]:
             x = _LEFT + i % across * (width - 0.15) / across
             y = height - i // across * high - _ABOVE - tall
             axes = figure.add_axes((x / width, y / height, len(columns) * _CELL / width, tall / height))
-            draw_heat_map(axes, grid, trained[line], columns, norm)
+            draw_heat_map(axes, grid, trained[line], columns, norm, scale.text)
             axes.set_title(names[line.label], loc="left")
-        _colour_scale(figure, norm, furthest > end, what)
+        _colour_scale(figure, norm, furthest > end, what, scale)
         own = [
             min(of_month, key=lambda trained: of_month[trained]) == tested
             for grid in grids.values()
             for tested in {tested for trained, tested in grid if trained == tested}
             if len(of_month := {trained: value for (trained, month), value in grid.items() if month == tested}) > 1
         ]
-        figure.set_label(
-            f"In {sum(own)} of {len(own)} cases, the model trained up to a month has the lowest {what} of that month"
-        )
+        figure.set_label(f"In {sum(own)} of {len(own)} cases, the model trained up to a month {best} of that month")
         return figure
 
     return draw
 
 
-def _grid(board: ModelBoard, line: ModelLine, score: ScoreName, shown: Collection[int]) -> Grid:
+def _grid(board: ModelBoard, line: ModelLine, score: ScoreName, shown: Collection[int], scale: _Scale) -> Grid:
     initial = board.initial_of(line)
     if line.initial or initial is None:
         return {}
@@ -433,13 +460,14 @@ def _grid(board: ModelBoard, line: ModelLine, score: ScoreName, shown: Collectio
     grid: Grid = {}
     for row in filter(score.of, line.rows):
         trained, tested = board.place(row.month), board.place(row.tested)
-        if row.month is not None and tested in shown and min(row.value, before.get(tested, 0)) > 0:
-            grid.setdefault((trained, tested), row.value / before[tested])
+        defined = scale is _POINTS or min(row.value, before.get(tested, 0)) > 0
+        if row.month is not None and tested in shown and tested in before and defined:
+            grid.setdefault((trained, tested), scale.worse(row.value, before[tested]))
     newest = sorted({trained for trained, _ in grid})[-_MOST:]
     return {(trained, tested): value for (trained, tested), value in grid.items() if trained in newest}
 
 
-def _colour_scale(figure: Figure, norm: Normalize, cut: bool, what: str) -> None:
+def _colour_scale(figure: Figure, norm: Normalize, cut: bool, what: str, scale: _Scale) -> None:
     """Draw the colour scale at the bottom; ``cut`` says that there are values beyond its ends."""
     width, height = figure.get_size_inches()
     axes = figure.add_axes(((width / 2 - 1.3) / width, 0.42 / height, 2.6 / width, 0.13 / height))
@@ -448,11 +476,12 @@ def _colour_scale(figure: Figure, norm: Normalize, cut: bool, what: str) -> None
         colour = _COLOURS(i / (steps - 1))
         axes.add_patch(Rectangle((i / steps, 0), 1 / steps, 1, facecolor=colour, edgecolor=colour, linewidth=0.2))
     axes.set_xlim(0, 1)
-    least, most = (f"{math.exp(end):.2f}" for end in (norm.vmin, norm.vmax))
-    axes.set_xticks([0, 0.5, 1], [f"≤ {least}", "1", f"≥ {most}"] if cut else [least, "1", most])
+    signs = ("≤ ", "≥ ") if scale is _RATIO else ("≥ ", "≤ ")  # the left end is the best
+    left, middle, right = (scale.text(end) for end in (norm.vmin, 0.0, norm.vmax))
+    axes.set_xticks([0, 0.5, 1], [signs[0] + left, middle, signs[1] + right] if cut else [left, middle, right])
     axes.set_yticks([])
     axes.spines[:].set_color(GREY)
-    axes.set_xlabel(f"{what} ÷ start model's (lower is better)")
+    axes.set_xlabel(scale.label.format(what))
 
 
 # CKL's FUAR
@@ -539,7 +568,7 @@ _IN_USE, _IN_TEXT = map(
 )
 _ON_MONTHS = (
     "Rows: the month that a model was trained up to. Columns: the month that it was tested on. Cells: its {what}, "
-    "divided by the initial model's. Blue (below 1): better than before training; orange: worse. Outlined: a model on "
+    "{to} the initial model's. Blue: better than before training; orange: worse. Outlined: a model on "
     "its own month. Grey: not measured. At most the newest twelve months are shown. {why}TemporalWiki, figure 4."
 )
 FIGURES: dict[str, Plot] = {
@@ -571,15 +600,30 @@ FIGURES: dict[str, Plot] = {
         f"{_IN_USE}TemporalWiki, figure 3.",
         _average_perplexity,
     ),
+    "known_by_month": Plot(
+        "Does a fact that was read once stay?",
+        _ON_MONTHS.format(what="percentage of the month's new facts that it knows", to="minus", why=""),
+        _misalignment(NEW.score, "new facts known", "knows most new facts", _POINTS),
+    ),
     "misalignment": Plot(
         "Temporal misalignment: changed facts",
-        _ON_MONTHS.format(what="zero-shot perplexity of the month's changed facts (TWiki-Probes)", why=_IN_USE),
-        _misalignment(ScoreName("twiki_probes", "perplexity", "changed"), "perplexity of changed facts"),
+        _ON_MONTHS.format(
+            what="zero-shot perplexity of the month's changed facts (TWiki-Probes)", to="divided by", why=_IN_USE
+        ),
+        _misalignment(
+            ScoreName("twiki_probes", "perplexity", "changed"),
+            "perplexity of changed facts",
+            "has the lowest perplexity of changed facts",
+        ),
     ),
     "misalignment_text": Plot(
         "Temporal misalignment: new and changed text",
-        _ON_MONTHS.format(what="perplexity of the month's diffset", why=_IN_TEXT),
-        _misalignment(ScoreName("twiki_intrinsic", "perplexity", kind="diffset"), "perplexity of diffset text"),
+        _ON_MONTHS.format(what="perplexity of the month's diffset", to="divided by", why=_IN_TEXT),
+        _misalignment(
+            ScoreName("twiki_intrinsic", "perplexity", kind="diffset"),
+            "perplexity of diffset text",
+            "has the lowest perplexity of diffset text",
+        ),
     ),
     "fuar": Plot(
         "FUAR: forgetting per gain",

@@ -143,7 +143,7 @@ def test_no_text_is_cut_off_or_lies_over_another_and_labels_are_shown_as_they_ar
             sizes = [text.get_fontsize() for text in figure.findobj(lambda artist: hasattr(artist, "get_fontsize"))]
             assert min(sizes) >= 8, name
         else:
-            assert name.startswith("misalignment"), name
+            assert name.startswith(("misalignment", "known_by_month")), name
             assert len({row.tested for row in rows}) == 1
 
 
@@ -267,6 +267,17 @@ def test_misalignment_is_each_month_on_each_relative_to_initial(name: str, what:
     assert [label.get_text() for label in diff.get_yticklabels()] == ["Aug–Sep", "Sep–Oct"]
 
 
+def test_known_facts_of_each_month_are_in_points_from_the_initial_model() -> None:
+    what = ("learned_and_forgotten", "probes", "all", "new_known")
+    rows = [score(*what, month, value, **INITIAL) for month, value in (("0809", 20.0), ("0910", 0.0))]
+    values = {("0809", "0809"): 60.0, ("0910", "0809"): 45.0, ("0809", "0910"): 0.0, ("0910", "0910"): 90.0}
+    rows += [score(*what, tested, value, month=trained) for (trained, tested), value in values.items()]
+    figure = draw("known_by_month", rows)
+    assert heat_map(figure) == {"Diff": ["+40", "+0", "+25", "+90"]}
+    assert [label.get_text() for label in figure.axes[-1].get_xticklabels()] == ["≥ +50", "+0", "≤ −50"]
+    assert figure.get_label() == "In 2 of 2 cases, the model trained up to a month knows most new facts of that month"
+
+
 def test_misalignment_of_many_months_shows_the_newest() -> None:
     figure = draw("misalignment", list(world(of_methods(["diff"]), YEARS)))
     (cells,) = heat_map(figure).values()
@@ -301,7 +312,7 @@ def test_a_figure_of_another_measure_names_no_best_method_and_says_that_its_orde
     for name in FIGURES.keys() - {"learned_and_forgotten"}:
         figure = FIGURES[name].draw(world(of_methods(["diff", "lora"]), MONTHS[:2], grow=0.1))
         assert figure is None or not any(label in figure.get_label() for label in names), name
-        if name != "prices":  # which shows the measure that ranks
+        if name not in ("prices", "known_by_month"):  # which show the measure that ranks
             assert "not what ranks methods, whose order may differ: it" in FIGURES[name].caption, name
 
 
@@ -402,7 +413,7 @@ def hashes(folder: Path) -> dict[str, str]:
 def test_files_are_the_same_in_another_process_with_another_hash_seed(tmp_path: Path) -> None:
     tasks = ("learned_and_forgotten", "fuar")
     rows = [row for row in world(of_methods(["diff", "lora"]), MONTHS[:2]) if row.task in tasks]
-    names = ["learned_and_forgotten", "prices", "fuar"]
+    names = ["learned_and_forgotten", "prices", "known_by_month", "fuar"]
     assert list(write_figures(rows, tmp_path / "one")) == names
     (tmp_path / "rows.json").write_text(json.dumps([asdict(row) for row in rows[::-1]]))
     code = (
