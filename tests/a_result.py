@@ -55,13 +55,20 @@ def write(
 
 
 def write_known(
-    folder: Path, label: str, seed: int, known: int, old: int = 40, config: str = "probes-0910", **model: Any
+    folder: Path,
+    label: str,
+    seed: int,
+    known: int,
+    old: int = 40,
+    config: str = "probes-0910",
+    subject: int = 0,
+    **model: Any,
 ) -> Result:
-    """Write how many of 60 changed and 60 unchanged facts a run knows; by chance it would be 10."""
+    """Write how many of 60 changed and 60 unchanged facts a run knows, from Qsubject on; by chance it would be 10."""
+    of_all = {"relation": "P6", "form": "name", "chance": 1 / 6}
     splits = {
         split: [
-            {"id": f"{split}{i}", "cluster": f"Q{i}", "form": "name", "chance": 1 / 6, "known": float(i < count)}
-            for i in range(60)
+            {"id": f"{split}{i}", "cluster": f"Q{subject + i}", "known": float(i < count), **of_all} for i in range(60)
         ]
         for split, count in (("changed", known), ("unchanged", old))
     }

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.base.files import whole_file
 from temporalwiki.eval_harness.leaderboard.rows import read_items, rows, together
-from temporalwiki.eval_harness.measures import Columns, composition
+from temporalwiki.eval_harness.measures import Columns, Composition, composition
 from temporalwiki.eval_harness.misalignment import month_of_model
 from temporalwiki.eval_harness.results import Result, read_results
-from temporalwiki.eval_harness.statistics import Comparison, Estimate, compare
+from temporalwiki.eval_harness.statistics import Comparison, Estimate, compare, estimate
 
 MEASURES = ("new_known", "old_known", "learned", "forgotten", "corrected", "chance")
 TESTS = ("all", "strict")
+LASTING = "lasting"  # changed facts that no later year of the study changes again
 SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("measure", "method", "minus", "read", "year", "test", "relation")]
     + [(name, pa.int64()) for name in ("runs", "facts")]
@@ -35,21 +37,27 @@ def numbers(results: Sequence[Result], folder: Path) -> Iterator[dict[str, Any]]
     """Yield a row for each score of a method, of each of its runs, and of its difference to ``diff``.
 
     ``read`` and ``year`` are the years that the model had read and whose facts were asked. A difference compares
-    the means over all runs, fact by fact, in points.
+    the means over all runs, fact by fact, in points. With several years, the test ``lasting`` asks the facts of a year
+    that all later years leave as they are.
     """
     for row in rows(results, folder):
         if row.task == "learned_and_forgotten" and row.test in TESTS and row.measure in MEASURES:
             found = Estimate(row.value, row.low, row.high, row.items, row.clusters)
             yield _number(row.label, "", row.month, row.tested, f"{row.test}/{row.measure}", row.runs, found)
-    by_run: dict[tuple[Any, ...], list[tuple[Result, Columns]]] = defaultdict(list)
+    by_run: dict[tuple[Any, ...], list[tuple[Result, dict[str, Any]]]] = defaultdict(list)
     for result in results:
         plain = result.data["task"]["options"].get("temperature", 1) == 1 and not result.manifest.data.retrieved
         if plain and (items := read_items(result)) is not None:
             by_run[
                 month_of_model(result.manifest.model), result.manifest.data.config, result.manifest.model.label
-            ].append((result, items))
+            ].append((result, dict(items)))
+    _mark_lasting(by_run)
     for (read, config, label), runs in by_run.items():
         year, seeded = config.removeprefix("probes-"), len(runs) > 1
+        for measure in ("new_known", "learned"):
+            if made := _together(runs, LASTING, measure):
+                lasting = estimate(made.groups, made.scale)
+                yield _number(label, "", read, year, f"{LASTING}/{measure}", len(runs), lasting)
         for test in TESTS:
             for measure in MEASURES[:-1]:
                 score = f"{test}/{measure}"
@@ -64,14 +72,34 @@ def numbers(results: Sequence[Result], folder: Path) -> Iterator[dict[str, Any]]
                     yield _number(label, "diff", read, year, score, len(runs), apart)
 
 
+def _mark_lasting(by_run: Mapping[tuple[Any, ...], Sequence[tuple[Result, dict[str, Any]]]]) -> None:
+    """Give items of several years the column ``lasting``."""
+    changed: dict[str, set[tuple[str, str]]] = {}
+    for (_, config, _), runs in by_run.items():
+        for _, items in runs:
+            of = items["split"] == "changed"
+            keys = zip(items["cluster"][of], items["relation"][of], strict=True)
+            changed.setdefault(config, set()).update(keys)
+    for (_, config, _), runs in by_run.items():
+        later = [keys for other, keys in changed.items() if other > config]  # names of configs are sorted by date
+        for _, items in runs if len(changed) > 1 else ():
+            keys = zip(items["cluster"], items["relation"], strict=True)
+            items[LASTING] = np.array([float(key not in set().union(*later)) for key in keys])
+
+
+def _together(runs: Sequence[tuple[Result, Columns]], test: str, measure: str) -> Composition | None:
+    made = [composition(items, test, measure) for _, items in runs]
+    known = {at: found for at, found in enumerate(made) if found is not None}
+    if len(known) < len(made):
+        return None
+    return known[0]._replace(groups=together(known, range(len(made))))
+
+
 def _apart(
     base: Sequence[tuple[Result, Columns]], runs: Sequence[tuple[Result, Columns]], test: str, measure: str
 ) -> Comparison | None:
-    sides = [[composition(items, test, measure) for _, items in side] for side in (base, runs)]
-    if not all(found for side in sides for found in side):
-        return None
-    groups = [together(dict(enumerate(side)), range(len(side))) for side in sides]
-    return compare(*groups, sides[0][0].scale)
+    one, other = (_together(side, test, measure) for side in (base, runs))
+    return compare(one.groups, other.groups, one.scale) if one and other else None
 
 
 def _number(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,12 +13,17 @@ from a_result import write_known
 from documents import ROOT
 
 
-@pytest.fixture()
-def found(tmp_path: Path) -> list[dict[str, Any]]:
+@pytest.fixture(scope="module")
+def scores() -> ModuleType:
     spec = importlib.util.spec_from_file_location("factbook_scores", ROOT / "examples" / "factbook" / "scores.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture()
+def found(tmp_path: Path, scores: ModuleType) -> list[dict[str, Any]]:
     months = {"trained_on": ["diffset-0910"]}
     runs = {"diff": (30, 33, 36), "shuffled": (6, 9, 12)}
     results = [
@@ -26,7 +32,7 @@ def found(tmp_path: Path) -> list[dict[str, Any]]:
         for seed, known in enumerate(counts)
     ]
     results.append(write_known(tmp_path, "diff", 0, 3, method="diff", options={"temperature": 1.25}, **months))
-    return list(module.numbers(results, tmp_path))
+    return list(scores.numbers(results, tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -52,3 +58,29 @@ def test_a_number_of_new_facts_known(
 def test_old_facts_that_all_runs_know_alike_do_not_differ(found: list[dict[str, Any]]) -> None:
     (row,) = (row for row in found if (row["measure"], row["minus"]) == ("old_known", "diff"))
     assert row["value"] == pytest.approx(0)
+
+
+def test_facts_that_a_later_year_changes_again_do_not_last(tmp_path: Path, scores: ModuleType) -> None:
+    """0910 changes the facts of Q20 to Q79. Of 0809's facts, those of Q0 to Q19 last."""
+    read = {"0809": ["diffset-0809"], "0910": ["diffset-0809", "diffset-0910"]}
+    cells = {("0809", "0809"): (30, 0), ("0910", "0809"): (5, 0), ("0910", "0910"): (30, 20)}  # known, subject
+    results = [
+        write_known(
+            tmp_path,
+            "diff",
+            0,
+            known,
+            config=f"probes-{asked}",
+            subject=subject,
+            name=after,
+            method="diff",
+            trained_on=read[after],
+        )
+        for (after, asked), (known, subject) in cells.items()
+    ]
+    made = {(row["read"], row["year"]): row for row in scores.numbers(results, tmp_path) if row["test"] == "lasting"}
+    assert {at: (row["value"], row["facts"]) for at, row in made.items()} == {
+        ("0809", "0809"): (pytest.approx(100), 20),
+        ("0910", "0809"): (pytest.approx(25), 20),
+        ("0910", "0910"): (pytest.approx(50), 60),
+    }
