@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from temporalwiki.base.files import whole_file
+from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
 from temporalwiki.eval_harness.leaderboard.rows import read_items, rows, together
 from temporalwiki.eval_harness.measures import Columns, Composition, composition
 from temporalwiki.eval_harness.misalignment import month_of_model
@@ -38,9 +39,14 @@ def numbers(results: Sequence[Result], folder: Path) -> Iterator[dict[str, Any]]
 
     ``read`` and ``year`` are the years that the model had read and whose facts were asked. A difference compares
     the means over all runs, fact by fact, in points. With several years, the test ``lasting`` asks the facts of a year
-    that all later years leave as they are.
+    that all later years leave as they are. Their measure ``lost`` is how many points of new facts known are gone
+    after ``read``, such as "2 later" years, on average over the years.
     """
-    for row in rows(results, folder):
+    scored = rows(results, folder)
+    for row in (*scored, *fuar_rows(results, scored, folder)):
+        if row.task == "fuar" and row.test == "known":
+            found = Estimate(row.value, row.low, row.high, row.items, row.clusters)
+            yield _number(row.label, "", row.month, row.tested, "all/fuar", row.runs, found)
         if row.task == "learned_and_forgotten" and row.test in TESTS and row.measure in MEASURES:
             found = Estimate(row.value, row.low, row.high, row.items, row.clusters)
             yield _number(row.label, "", row.month, row.tested, f"{row.test}/{row.measure}", row.runs, found)
@@ -52,6 +58,7 @@ def numbers(results: Sequence[Result], folder: Path) -> Iterator[dict[str, Any]]
                 month_of_model(result.manifest.model), result.manifest.data.config, result.manifest.model.label
             ].append((result, dict(items)))
     _mark_lasting(by_run)
+    yield from _lost(by_run)
     for (read, config, label), runs in by_run.items():
         year, seeded = config.removeprefix("probes-"), len(runs) > 1
         for measure in ("new_known", "learned"):
@@ -85,6 +92,25 @@ def _mark_lasting(by_run: Mapping[tuple[Any, ...], Sequence[tuple[Result, dict[s
         for _, items in runs if len(changed) > 1 else ():
             keys = zip(items["cluster"], items["relation"], strict=True)
             items[LASTING] = np.array([float(key not in set().union(*later)) for key in keys])
+
+
+def _lost(by_run: Mapping[tuple[Any, ...], Sequence[tuple[Result, Columns]]]) -> Iterator[dict[str, Any]]:
+    years = sorted({config.removeprefix("probes-") for _, config, _ in by_run})
+    for label in dict.fromkeys(label for _, _, label in by_run):
+        for later in range(1, len(years)):
+            pairs = [
+                [by_run.get((after, f"probes-{year}", label), []) for after in (read_later, year)]
+                for year, read_later in zip(years, years[later:], strict=False)
+            ]
+            pairs = [pair for pair in pairs if all(pair)]
+            runs = min((len(side) for pair in pairs for side in pair), default=0)
+            sides = [[_together(pair[i][:runs], LASTING, "new_known") for pair in pairs] for i in (0, 1)]
+            after, before = ([made for made in side if made is not None] for side in sides)
+            if after and len(after) == len(before):
+                groups = ([group for made in side for group in made.groups] for side in (after, before))
+                yield _number(
+                    label, "", f"{later} later", "all", f"{LASTING}/lost", runs, compare(*groups, scale=after[0].scale)
+                )
 
 
 def _together(runs: Sequence[tuple[Result, Columns]], test: str, measure: str) -> Composition | None:

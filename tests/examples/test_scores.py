@@ -83,4 +83,5 @@ def test_facts_that_a_later_year_changes_again_do_not_last(tmp_path: Path, score
         ("0809", "0809"): (pytest.approx(100), 20),
         ("0910", "0809"): (pytest.approx(25), 20),
         ("0910", "0910"): (pytest.approx(50), 60),
+        ("1 later", "all"): (pytest.approx(75), 20),
     }
