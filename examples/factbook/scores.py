@@ -107,10 +107,9 @@ def _lost(by_run: Mapping[tuple[Any, ...], Sequence[tuple[Result, Columns]]]) ->
             sides = [[_together(pair[i][:runs], LASTING, "new_known") for pair in pairs] for i in (0, 1)]
             after, before = ([made for made in side if made is not None] for side in sides)
             if after and len(after) == len(before):
-                groups = ([group for made in side for group in made.groups] for side in (after, before))
-                yield _number(
-                    label, "", f"{later} later", "all", f"{LASTING}/lost", runs, compare(*groups, scale=after[0].scale)
-                )
+                groups = [[group for made in side for group in made.groups] for side in (after, before)]
+                lost = compare(groups[0], groups[1], after[0].scale)
+                yield _number(label, "", f"{later} later", "all", f"{LASTING}/lost", runs, lost)
 
 
 def _together(runs: Sequence[tuple[Result, Columns]], test: str, measure: str) -> Composition | None:
