@@ -416,6 +416,8 @@ def _misalignment(score: ScoreName, what: str, best: str, scale: _Scale = _RATIO
         board = ModelBoard(rows)
         columns = dict(list(board.months(score).items())[-_MOST:])
         grids = {line: grid for line in board.lines if (grid := _grid(board, line, score, columns, scale))}
+        own = {line: {trained for trained, tested in grid if trained == tested} for line, grid in grids.items()}
+        grids = {line: grid for line, grid in grids.items() if own[line] or not line.control}
         if all(trained == tested for grid in grids.values() for trained, tested in grid):
             return None
         furthest = max(abs(value) for grid in grids.values() for value in grid.values())
@@ -440,13 +442,13 @@ def _misalignment(score: ScoreName, what: str, best: str, scale: _Scale = _RATIO
             draw_heat_map(axes, grid, trained[line], columns, norm, scale.text)
             axes.set_title(names[line.label], loc="left")
         _colour_scale(figure, norm, furthest > end, what, scale)
-        own = [
+        most = [
             min(of_month, key=lambda trained: of_month[trained]) == tested
-            for grid in grids.values()
-            for tested in {tested for trained, tested in grid if trained == tested}
+            for line, grid in grids.items()
+            for tested in (() if line.control else own[line])
             if len(of_month := {trained: value for (trained, month), value in grid.items() if month == tested}) > 1
         ]
-        figure.set_label(f"In {sum(own)} of {len(own)} cases, the model trained up to a month {best} of that month")
+        figure.set_label(f"In {sum(most)} of {len(most)} cases, the model trained up to a month {best} of that month")
         return figure
 
     return draw

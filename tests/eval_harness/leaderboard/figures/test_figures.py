@@ -272,8 +272,11 @@ def test_known_facts_of_each_month_are_in_points_from_the_initial_model() -> Non
     rows = [score(*what, month, value, **INITIAL) for month, value in (("0809", 20.0), ("0910", 0.0))]
     values = {("0809", "0809"): 60.0, ("0910", "0809"): 45.0, ("0809", "0910"): 0.0, ("0910", "0910"): 90.0}
     rows += [score(*what, tested, value, month=trained) for (trained, tested), value in values.items()]
+    shuffled = {"label": "shuffled", "method": "shuffled", "control": True}
+    rows += [score(*what, tested, 95.0, month="0809", **shuffled) for tested in ("0809", "0910")]
+    rows += [score(*what, "0910", 9.0, month="08", **{**shuffled, "label": "untrained", "method": "untrained"})]
     figure = draw("known_by_month", rows)
-    assert heat_map(figure) == {"Diff": ["+40", "+0", "+25", "+90"]}
+    assert heat_map(figure) == {"Diff": ["+40", "+0", "+25", "+90"], "Shuffled": ["+75", "+95"]}
     assert [label.get_text() for label in figure.axes[-1].get_xticklabels()] == ["≥ +50", "+0", "≤ −50"]
     assert figure.get_label() == "In 2 of 2 cases, the model trained up to a month knows most new facts of that month"
 
