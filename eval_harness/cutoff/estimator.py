@@ -11,8 +11,9 @@ is 1, 0 or -1. The estimator sees nothing else.
 3. The fall must be larger than what the same fit finds in simulated months without a fall. The cutoff is the median
    of its posterior, the last month with at least half of the height of the fall. Without a fall, the model knows
    everything, nothing, or too little to tell: only a very uneven share of preferred sides decides.
-4. A model for which this does not tell has bounds if some months are much less likely than the likeliest one. Here the
-   side that the model prefers counts, also if it is the same in all months.
+4. A model for which this does not tell has bounds if the first or the last months are improbable together, and each
+   is much less likely than the likeliest one. Here the side that the model prefers counts, also if it is the same in
+   all months.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ _RARE = 5  # a relation with fewer items shares its effect with other rare ones
 _FALL, _TREND = 1.0, 0.5
 _PRIOR = np.array([1e-6, _TREND**-2, _FALL**-2])  # precisions of the level, the trend and the fall
 _WIDTHS = (1, 3, 5, 9)  # months over which knowledge may fall
-# Bounds: the standard deviation of the evidence without knowledge, over models and data; the logarithm of
-# how much less likely than the likeliest month the months beyond a bound are (half of a 95 % quantile of chi square);
-# and the largest p-value of a fall with which a bound may lie among the months.
-_LEVEL, _UNLIKELY, _PERHAPS = 0.4, 1.92, 0.3
+# Bounds: the standard deviation of the evidence without knowledge, over models and data; the logarithm of how much
+# less likely than the likeliest month each month beyond a bound is; the largest probability of all months beyond it;
+# and the largest p-value of a fall with which a bound may lie among the months. Chosen by simulations.
+_LEVEL, _UNLIKELY, _BEYOND, _PERHAPS = 0.4, 1.5, 0.05, 0.3
 _TWICE, _APART = 2.0, 4  # two falls: how much likelier they must be than one, as a logarithm; months between them
 _FOUND = 5.0  # a fall of this many standard errors is found in about four of five cases
 TYPICAL = 0.3  # a fall in the share of known changes
@@ -461,15 +462,19 @@ def _bounds(months: _Months) -> Belief:
 
 
 def _likely(cutoffs: Ints, weights: Floats) -> Cutoff:
-    """Return bounds of a cutoff: the first and the last month that is not unlikely, if they say anything."""
+    """Return bounds of a cutoff: the first and the last month that is not unlikely, if they say anything.
+
+    The months beyond a bound must also be improbable together: where there are many, each one is.
+    """
     likely = cutoffs[weights > weights.max() - _UNLIKELY]
-    low, high = int(likely[0]), int(likely[-1])
+    low, _, high = _quantiles(cutoffs, weights, _BEYOND)
+    low, high = min(low, int(likely[0])), max(high, int(likely[-1]))
     return Cutoff(None, low if low > cutoffs[0] else None, high if high < cutoffs[-1] else None, "cannot tell")
 
 
-def _quantiles(cutoffs: Ints, weights: Floats) -> tuple[int, int, int]:
-    """Return the median and the 95 % interval of a posterior: low, median, high."""
+def _quantiles(cutoffs: Ints, weights: Floats, beyond: float = 0.025) -> tuple[int, int, int]:
+    """Return the median of a posterior between the ends beyond which this share of it lies: low, median, high."""
     below = np.cumsum(np.exp(weights - logsumexp(weights)))
-    places = [min(int(np.searchsorted(below, share)), len(cutoffs) - 1) for share in (0.025, 0.5, 0.975)]
+    places = [min(int(np.searchsorted(below, share)), len(cutoffs) - 1) for share in (beyond, 0.5, 1 - beyond)]
     low, middle, high = (int(cutoffs[place]) for place in places)
     return low, middle, high

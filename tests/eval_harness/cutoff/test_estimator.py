@@ -7,7 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from temporalwiki.eval_harness.cutoff.estimator import FEWEST, ChangeEvidence, Cutoff, Point, curve, find_cutoff
+from temporalwiki.eval_harness.cutoff.estimator import (
+    FEWEST,
+    Belief,
+    ChangeEvidence,
+    Cutoff,
+    Point,
+    curve,
+    find_cutoff,
+    join,
+)
 
 JANUARY = 2021 * 12
 
@@ -81,6 +90,26 @@ def test_a_model_without_a_clear_fall_has_bounds_that_hold(before: float, after:
     assert ends == bounds
 
 
+# how much less likely each month of the first half of sixty is, as a logarithm -> how many months lie before the bound
+HALVES = [
+    (0.0, None),  # all are alike, though the first three hold a twentieth
+    (2.0, 12),  # the first half holds e^-2 / (1 + e^-2) = 12 %, so a twentieth is 12.6 months
+    (4.0, 30),  # 1.8 %
+]
+
+
+@pytest.mark.parametrize(("less", "before"), HALVES)
+def test_months_beyond_a_bound_are_unlikely_alone_and_together(less: float, before: int | None) -> None:
+    months = JANUARY + np.arange(60)
+    belief = Belief(Cutoff(None, None, None, "cannot tell"), months, np.where(months < JANUARY + 30, -less, 0.0))
+    joint, _ = join([belief])
+    assert joint.high is None
+    if before is None or joint.low is None:
+        assert joint.low == before
+    else:
+        assert abs(joint.low - JANUARY - before) <= 1  # forms blur the months by half a month
+
+
 def test_shuffled_months_and_models_that_know_nothing_have_no_bound() -> None:
     """At most one in twenty gets a wrong bound; these worlds are fixed, so this never varies."""
     wrong = 0
@@ -94,8 +123,8 @@ def test_shuffled_months_and_models_that_know_nothing_have_no_bound() -> None:
 
 
 def test_the_same_preference_in_all_months_is_a_bound_too() -> None:
-    """Most of its answers are old, but not so many that it is said to know nothing."""
-    found = find_cutoff(answers(known=-1, abstains=0.4))
+    """Most of its answers are old, but they are too few to say that it knows nothing."""
+    found = find_cutoff(answers(known=-1, each=10, abstains=0.2))
     assert found == Cutoff(None, None, JANUARY - 1, "cannot tell")
 
 
