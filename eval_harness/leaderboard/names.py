@@ -34,12 +34,12 @@ def month_name(month: str) -> str:
 def short_month(month: str, between: str = "\n") -> str:
     """Return a month of a config for the axis of a figure: "Oct–Nov", and "2021" on a second line.
 
-    Whole years are "Jan 2021–2023".
+    Whole years are "Jan", and "2021–2023".
     """
     dates = _dates(month)
     names = list(dict.fromkeys(re.sub(r"([A-Z]..)[a-z]*", r"\1", name) for _, name in dates))
     if len(names) < len(dates) and dates[0][0] < dates[-1][0]:
-        return f"{names[0]} {dates[0][0]}–{dates[-1][0]}"
+        return f"{names[0]}{between}{dates[0][0]}–{dates[-1][0]}"
     return f"{'–'.join(names)}{between}{dates[-1][0]}".rstrip() if dates else month
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from temporalwiki.eval_harness.statistics import Comparison, Estimate, compare, 
 
 MEASURES = ("new_known", "old_known", "learned", "forgotten", "corrected", "chance")
 TESTS = ("all", "strict")
+_Runs = Sequence[tuple[Result, Columns]]
 LASTING = "lasting"  # changed facts that no later year of the study changes again
 SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("measure", "method", "minus", "read", "year", "test", "relation")]
@@ -40,7 +41,8 @@ def numbers(results: Sequence[Result], folder: Path) -> Iterator[dict[str, Any]]
     ``read`` and ``year`` are the years that the model had read and whose facts were asked. A difference compares
     the means over all runs, fact by fact, in points. With several years, the test ``lasting`` asks the facts of a year
     that all later years leave as they are. Their measure ``lost`` is how many points of new facts known are gone
-    after ``read``, such as "2 later" years, on average over the years.
+    after ``read``, such as "2 later" years, on average over the years. A difference of the ``read`` "just read" is the
+    mean over all years of differences just after each.
     """
     scored = rows(results, folder)
     for row in (*scored, *fuar_rows(results, scored, folder)):
@@ -58,7 +60,7 @@ def numbers(results: Sequence[Result], folder: Path) -> Iterator[dict[str, Any]]
                 month_of_model(result.manifest.model), result.manifest.data.config, result.manifest.model.label
             ].append((result, dict(items)))
     _mark_lasting(by_run)
-    yield from _lost(by_run)
+    yield from _over_years(by_run)
     for (read, config, label), runs in by_run.items():
         year, seeded = config.removeprefix("probes-"), len(runs) > 1
         for measure in ("new_known", "learned"):
@@ -94,25 +96,36 @@ def _mark_lasting(by_run: Mapping[tuple[Any, ...], Sequence[tuple[Result, dict[s
             items[LASTING] = np.array([float(key not in set().union(*later)) for key in keys])
 
 
-def _lost(by_run: Mapping[tuple[Any, ...], Sequence[tuple[Result, Columns]]]) -> Iterator[dict[str, Any]]:
+def _over_years(by_run: Mapping[tuple[Any, ...], _Runs]) -> Iterator[dict[str, Any]]:
+    """Yield what is lost some years later, and differences to ``diff`` just after a year was read, over all years."""
     years = sorted({config.removeprefix("probes-") for _, config, _ in by_run})
+
+    def cell(label: str, at: int, later: int) -> _Runs:
+        return by_run.get((years[at + later], f"probes-{years[at]}", label), [])
+
     for label in dict.fromkeys(label for _, _, label in by_run):
         for later in range(1, len(years)):
-            pairs = [
-                [by_run.get((after, f"probes-{year}", label), []) for after in (read_later, year)]
-                for year, read_later in zip(years, years[later:], strict=False)
-            ]
-            pairs = [pair for pair in pairs if all(pair)]
-            runs = min((len(side) for pair in pairs for side in pair), default=0)
-            sides = [[_together(pair[i][:runs], LASTING, "new_known") for pair in pairs] for i in (0, 1)]
-            after, before = ([made for made in side if made is not None] for side in sides)
-            if after and len(after) == len(before):
-                groups = [[group for made in side for group in made.groups] for side in (after, before)]
-                lost = compare(groups[0], groups[1], after[0].scale)
-                yield _number(label, "", f"{later} later", "all", f"{LASTING}/lost", runs, lost)
+            pairs = [(cell(label, at, later), cell(label, at, 0)) for at in range(len(years) - later)]
+            if lost := _mean_apart(pairs, LASTING):
+                yield _number(label, "", f"{later} later", "all", f"{LASTING}/lost", *lost)
+        pairs = [(cell("diff", at, 0), cell(label, at, 0)) for at in range(len(years))]
+        if label != "diff" and len(pairs) > 1 and all(map(all, pairs)) and (found := _mean_apart(pairs, "all")):
+            yield _number(label, "diff", "just read", "all", "all/new_known", *found)
 
 
-def _together(runs: Sequence[tuple[Result, Columns]], test: str, measure: str) -> Composition | None:
+def _mean_apart(pairs: Iterable[tuple[_Runs, _Runs]], test: str) -> tuple[int, Comparison] | None:
+    """Return the runs of each side, and the second minus the first side's new facts known, on average over pairs."""
+    pairs = [pair for pair in pairs if all(pair)]
+    runs = min((len(side) for pair in pairs for side in pair), default=0)
+    sides = [[_together(pair[i][:runs], test, "new_known") for pair in pairs] for i in (0, 1)]
+    one, other = ([made for made in side if made is not None] for side in sides)
+    if not one or len(one) < len(other):
+        return None
+    groups = [[group for made in side for group in made.groups] for side in (one, other)]
+    return runs, compare(groups[0], groups[1], one[0].scale)
+
+
+def _together(runs: _Runs, test: str, measure: str) -> Composition | None:
     made = [composition(items, test, measure) for _, items in runs]
     known = {at: found for at, found in enumerate(made) if found is not None}
     if len(known) < len(made):
@@ -120,9 +133,7 @@ def _together(runs: Sequence[tuple[Result, Columns]], test: str, measure: str) -
     return known[0]._replace(groups=together(known, range(len(made))))
 
 
-def _apart(
-    base: Sequence[tuple[Result, Columns]], runs: Sequence[tuple[Result, Columns]], test: str, measure: str
-) -> Comparison | None:
+def _apart(base: _Runs, runs: _Runs, test: str, measure: str) -> Comparison | None:
     one, other = (_together(side, test, measure) for side in (base, runs))
     return compare(one.groups, other.groups, one.scale) if one and other else None
 

@@ -19,6 +19,7 @@ python examples/factbook/small.py factbook/start factbook/small
 temporalwiki train --recipe examples/factbook/start.yaml --model factbook/small --output factbook/small-start \
     --epochs 24 --learning-rate 1e-3
 temporalwiki experiment examples/factbook/small.yaml
+temporalwiki experiment examples/factbook/years.yaml
 temporalwiki experiment examples/factbook/rates.yaml --jobs 2
 temporalwiki experiment examples/factbook/experiment.yaml --jobs 2
 python examples/factbook/scores.py docs/study/scores.parquet factbook/experiment/results \

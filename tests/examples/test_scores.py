@@ -78,10 +78,27 @@ def test_facts_that_a_later_year_changes_again_do_not_last(tmp_path: Path, score
         )
         for (after, asked), (known, subject) in cells.items()
     ]
-    made = {(row["read"], row["year"]): row for row in scores.numbers(results, tmp_path) if row["test"] == "lasting"}
+    results += [
+        write_known(
+            tmp_path,
+            "study",
+            0,
+            known,
+            config=f"probes-{at}",
+            subject=subject,
+            name=f"study-{at}",
+            method="study",
+            trained_on=read[at],
+        )
+        for at, known, subject in (("0809", 36, 0), ("0910", 42, 20))
+    ]
+    rows = list(scores.numbers(results, tmp_path))
+    made = {(row["read"], row["year"]): row for row in rows if row["test"] == "lasting" and row["method"] == "diff"}
     assert {at: (row["value"], row["facts"]) for at, row in made.items()} == {
         ("0809", "0809"): (pytest.approx(100), 20),
         ("0910", "0809"): (pytest.approx(25), 20),
         ("0910", "0910"): (pytest.approx(50), 60),
         ("1 later", "all"): (pytest.approx(75), 20),
     }
+    (row,) = (row for row in rows if row["read"] == "just read")  # 60 and 70 %, of diff 50 and 50 %
+    assert (row["method"], row["minus"], row["value"]) == ("study", "diff", pytest.approx(15))

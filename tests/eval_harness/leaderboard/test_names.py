@@ -13,7 +13,7 @@ MONTHS = {  # name in a config -> in words, and on the axis of a figure
     "20211001-20211101": ("October to November 2021", "Oct–Nov\n2021"),
     "20211201-20220101": ("December 2021 to January 2022", "Dec–Jan\n2022"),
     "20211101-20211120": ("November to 20 November 2021", "Nov–20 Nov\n2021"),
-    "20210101-20230101": ("January 2021 to January 2023", "Jan 2021–2023"),
+    "20210101-20230101": ("January 2021 to January 2023", "Jan\n2021–2023"),
     "20211201": ("December 2021", "Dec\n2021"),
     "1112": ("November to December", "Nov–Dec"),
     "12": ("December", "Dec"),
