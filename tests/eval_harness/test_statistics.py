@@ -168,7 +168,7 @@ def test_a_single_relation_says_nothing_of_others() -> None:
 
 @pytest.mark.parametrize(("subjects", "relations", "effect"), [(10, 10, 0.0), (10, 10, 0.7), (50, 20, 0.7)])
 def test_it_covers_the_truth_as_often_as_it_says(subjects: int, relations: int, effect: float) -> None:
-    """400 times; three standard errors of a share are 3.3 points. benchmarks/coverage.py has more cases."""
+    """400 times; three standard errors of a share are 3.3 points. docs/performance.md has more cases."""
     generator = np.random.default_rng(5)
     found = [estimate([related(generator, subjects, relations, effect)]) for _ in range(400)]
     covered = sum(one.low is not None and one.high is not None and one.low <= 0 <= one.high for one in found)
