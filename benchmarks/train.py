@@ -34,10 +34,7 @@ from temporalwiki.methods.packing import PackedBatch
 from temporalwiki.methods.speed import peak, work
 from temporalwiki.methods.trainer import ContinualTrainer, OrderedExamples, fuse_loss, training_arguments
 
-CONFIGS = {
-    "gpt2-large": GPT2Config(n_embd=1280, n_layer=36, n_head=20),
-    "gpt2": GPT2Config(),
-}
+CONFIGS = {"gpt2-large": GPT2Config(n_embd=1280, n_layer=36, n_head=20), "gpt2": GPT2Config()}
 SPEED_OPTIONS: dict[str, dict[str, Any]] = {
     "none": {},
     "--attention flash_attention_2": {"attention": "flash_attention_2"},

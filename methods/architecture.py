@@ -78,11 +78,8 @@ def train_text(model: PreTrainedModel) -> None:
 
 def _logits(model: nn.Module, ids: torch.Tensor, places: torch.Tensor | None = None) -> torch.Tensor:
     """Return the logits of rows of tokens, [rows, tokens, vocabulary], each row computed alone, in evaluation mode."""
-    training, flash, device = (
-        model.training,
-        is_flash(model),
-        next(model.parameters()).device,
-    )  # flash computes in bf16
+    training, flash = model.training, is_flash(model)  # flash computes in bf16
+    device = next(model.parameters()).device
     places = torch.arange(ids.shape[1])[None] if flash and places is None else places
     more = {} if places is None else {"position_ids": places.to(device)}
     with torch.inference_mode(), torch.autocast(device.type, torch.bfloat16, enabled=flash):
@@ -111,9 +108,8 @@ def check_causal(model: PreTrainedModel, name: str) -> None:
     The trial changes the last token of a row: no earlier logit may move.
     """
     vocabulary = model.get_input_embeddings().weight.shape[0]
-    ids = (
-        vocabulary // 2 + torch.arange(8).repeat(2, 1)
-    ) % vocabulary  # XLM ignores as many places as it sees padding
+    # XLM ignores as many places as it sees padding
+    ids = (vocabulary // 2 + torch.arange(8).repeat(2, 1)) % vocabulary
     ids[1, -1] = ids[1, 0]
     one, other = _logits(model, ids)
     moved = (one - other).abs().amax(dim=-1)

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import nn
 
-from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import option
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, Model, Phase, StepShare
-from temporalwiki.methods.trainer import cross_entropy, damage, mark_complete
+from temporalwiki.methods.trainer import cross_entropy, kept
 
 
 @dataclass(frozen=True)
@@ -34,16 +32,12 @@ class EWC(Method):
     def extra_loss(self, model: Model, examples: Callable[..., list[Batch]], phase: Phase) -> ExtraLoss:
         """Return the function for the penalty. An interrupted run left F in the phase's folder."""
         trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        saved = phase.folder / "fisher" / "fisher.safetensors"
-        if saved.is_file() and damage(saved.parent) is None:
-            tensors = load_file(saved)
-            # in the order of the first run: sums of floats depend on it
-            information = {name: tensors[name].to(p.device) for name, p in trained.items()}
-        else:
-            information = fisher(model, trained, examples(self.fisher_examples))
-            with whole_file(saved) as part:
-                save_file({name: f.cpu() for name, f in information.items()}, part)
-            mark_complete(saved.parent)
+        found = kept(
+            phase.folder / "fisher" / "fisher.safetensors",
+            lambda: fisher(model, trained, examples(self.fisher_examples)),
+        )
+        # in the order of the first run: sums of floats depend on it
+        information = {name: found[name].to(p.device) for name, p in trained.items()}
         anchor = {name: p.detach().clone() for name, p in trained.items()}
 
         def penalty(model: nn.Module, batch: Batch, logits: torch.Tensor, share: StepShare) -> torch.Tensor:

@@ -8,7 +8,7 @@ base is needed to load it. The model type in its ``config.json`` is known to `tr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -200,3 +200,26 @@ def read_weights(
     if surplus := next((name for name in weights if name not in expected), None):
         raise InputError(f"{path}: {surplus} fits no parameter")
     return weights
+
+
+def attached(
+    model: PreTrainedModel,
+    folder: Path,
+    method: str,
+    build: Callable[[Expansion], nn.Module],
+    register: Callable[[PreTrainedModel, Any], None],
+) -> PreTrainedModel:
+    """Add the new layers in ``folder``, which ``build`` makes and ``register`` adds; freeze all parameters.
+
+    Raises InputError, and leaves the model unchanged, if the folder holds something else or fits another model.
+    """
+    expansion = expansion_for(model, folder, method)
+    try:
+        new = build(expansion)
+    except InputError as error:
+        raise InputError(f"{folder / SPEC}: {error}") from None
+    weights = read_weights(folder, model, expansion, new)
+    register(model, new)
+    model.load_state_dict(weights, strict=False)
+    set_expansion(model, expansion)
+    return model.requires_grad_(False)

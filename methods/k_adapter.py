@@ -26,15 +26,7 @@ from transformers.pytorch_utils import Conv1D
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.options import option
 from temporalwiki.methods.architecture import Stack, is_encoder_decoder, seeded, stack, train_only_decoder
-from temporalwiki.methods.expansion import (
-    SPEC,
-    expansion_for,
-    is_frozen,
-    phase_options,
-    read_weights,
-    set_expansion,
-    to_expand,
-)
+from temporalwiki.methods.expansion import Expansion, attached, is_frozen, phase_options, set_expansion, to_expand
 from temporalwiki.methods.method import Method, Model, Phase
 
 NAME: Literal["k_adapter"] = "k_adapter"
@@ -127,21 +119,15 @@ def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
 
     Raises InputError, and leaves the model unchanged, if the folder holds something else or fits another model.
     """
-    folder = Path(folder)
-    expansion = expansion_for(model, folder, NAME)
-    adapter = AdapterLayers()
-    for options in expansion.phases:
-        try:
+
+    def build(expansion: Expansion) -> AdapterLayers:
+        adapter = AdapterLayers()
+        for options in expansion.phases:
             phase = KAdapter(**msgspec.structs.asdict(phase_options(options, _AdapterPhase)))
-            positions = phase.positions(expansion.layers)
-        except InputError as error:
-            raise InputError(f"{folder / SPEC}: {error}") from None
-        adapter.append(phase, positions, model, seed=0)
-    weights = read_weights(folder, model, expansion, adapter)
-    _register(model, adapter)
-    model.load_state_dict(weights, strict=False)
-    set_expansion(model, expansion)
-    return model.requires_grad_(False)
+            adapter.append(phase, phase.positions(expansion.layers), model, seed=0)
+        return adapter
+
+    return attached(model, Path(folder), NAME, build, _register)
 
 
 class _AdapterPhase(msgspec.Struct, forbid_unknown_fields=True):

@@ -26,15 +26,7 @@ from temporalwiki.base.errors import InputError, first_line
 from temporalwiki.base.options import option
 from temporalwiki.methods.architecture import is_encoder_decoder, seeded, train_only_decoder
 from temporalwiki.methods.checkpoint import load_model
-from temporalwiki.methods.expansion import (
-    SPEC,
-    expansion_for,
-    is_frozen,
-    phase_options,
-    read_weights,
-    set_expansion,
-    to_expand,
-)
+from temporalwiki.methods.expansion import Expansion, attached, is_frozen, phase_options, set_expansion, to_expand
 from temporalwiki.methods.method import Method, Model, Phase
 
 NAME: Literal["modular"] = "modular"
@@ -97,7 +89,7 @@ class Modular(Method):
         with seeded(phase.seed + len(expansion.phases)):
             encoder = self._small_encoder(model)
         train_only_decoder(model)
-        _register(model, [*_small_encoders(model), encoder])
+        _register(model, nn.ModuleList([*_small_encoders(model), encoder]))
         options = {"small": self.small, "scale": self.scale, "encoder": _description(encoder.stack.config)}
         set_expansion(model, expansion, options)
         return model
@@ -122,21 +114,16 @@ def attach(model: PreTrainedModel, folder: Path | str) -> PreTrainedModel:
 
     Raises InputError, and leaves the model unchanged, if the folder holds something else or fits another model.
     """
-    folder = Path(folder)
     _check_t5(model)
-    expansion = expansion_for(model, folder, NAME)
-    try:
-        encoders = [_encoder_of_phase(options, model) for options in expansion.phases]
-    except InputError as error:
-        raise InputError(f"{folder / SPEC}: {error}") from None
-    weights = read_weights(folder, model, expansion, nn.ModuleList(encoders))
-    like = next(model.get_encoder().final_layer_norm.parameters())
-    for encoder in encoders:
-        encoder.to_empty(device=like.device).to(like.dtype).train(model.training)
-    _register(model, encoders)
-    model.load_state_dict(weights, strict=False)
-    set_expansion(model, expansion)
-    return model.requires_grad_(False)
+
+    def build(expansion: Expansion) -> nn.ModuleList:
+        return nn.ModuleList([_encoder_of_phase(options, model) for options in expansion.phases])
+
+    def register(model: PreTrainedModel, encoders: nn.ModuleList) -> None:
+        like = next(model.get_encoder().final_layer_norm.parameters())
+        _register(model, encoders.to_empty(device=like.device).to(like.dtype).train(model.training))
+
+    return attached(model, Path(folder), NAME, build, register)
 
 
 class SmallEncoder(nn.Module):
@@ -197,7 +184,7 @@ def _small_encoders(model: PreTrainedModel) -> list[SmallEncoder]:
     return list(getattr(model.get_encoder(), NAME, []))
 
 
-def _register(model: PreTrainedModel, encoders: list[SmallEncoder]) -> None:
+def _register(model: PreTrainedModel, encoders: nn.ModuleList) -> None:
     """Add small encoders to a model's encoder."""
     encoder = model.get_encoder()
     if not isinstance(encoder, ModularStack):
@@ -207,7 +194,7 @@ def _register(model: PreTrainedModel, encoders: list[SmallEncoder]) -> None:
         for name, child in encoder.named_children():
             setattr(new, name, child)
         model.encoder = encoder = new.train(encoder.training)
-    encoder.modular = nn.ModuleList(encoders)
+    encoder.modular = encoders
 
 
 def _description(config: PreTrainedConfig) -> dict[str, Any]:

@@ -8,18 +8,16 @@ from functools import partial
 from typing import Any, ClassVar
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers.pytorch_utils import Conv1D
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.base.files import whole_file
 from temporalwiki.base.options import option
 from temporalwiki.methods.method import Batch, ExtraLoss, Method, Model, Phase
+from temporalwiki.methods.trainer import kept
 
 # names of the last matrix of a feed-forward layer: Llama and most others, GPT-2, GPT-J, GPT-NeoX and Bloom, OPT, LFM2
 _LAST = ("down_proj", "c_proj", "fc_out", "dense_4h_to_h", "fc2", "w2")
-_SLOTS = "slots.safetensors"
 
 
 @dataclass(frozen=True)
@@ -55,23 +53,23 @@ class Sparse(Method):
 
     def extra_loss(self, model: Model, examples: Callable[..., list[Batch]], phase: Phase) -> ExtraLoss | None:
         """Choose the slots, or read the choice of an interrupted run from the phase's folder. Adds no loss."""
-        modules, saved = last_matrices(model), phase.folder / _SLOTS
-        if saved.is_file():
-            chosen = load_file(saved)
-        else:
-            new, _ = accesses(model, modules, examples(self.slot_examples, new=True), self.accessed)
-            past, tokens = accesses(model, modules, examples(self.slot_examples), self.accessed)
-            chosen = {}
-            for name, count in new.items():
-                score = count / count.sum().clamp(min=1) * torch.log((tokens + 1) / (past[name] + 1))
-                best = score.argsort(descending=True, stable=True)[: self._trained(len(score))]
-                chosen[name] = torch.zeros(len(score), dtype=torch.bool).index_fill(0, best, value=True)
-            with whole_file(saved) as part:
-                save_file(chosen, part)
+        modules = last_matrices(model)
+        chosen = kept(phase.folder / "slots" / "slots.safetensors", lambda: self._best(model, modules, examples))
         for name, module in modules.items():
             mask = chosen[name].to(module.weight.device)
             module.weight.register_hook(partial(torch.mul, mask if _dimension(module) else mask[:, None]))
         return None
+
+    def _best(self, model: Model, modules: dict[str, Any], examples: Callable[..., list[Batch]]) -> dict[str, Any]:
+        """Return which slots of each module have the highest scores."""
+        new, _ = accesses(model, modules, examples(self.slot_examples, new=True), self.accessed)
+        past, tokens = accesses(model, modules, examples(self.slot_examples), self.accessed)
+        chosen = {}
+        for name, count in new.items():
+            score = count / count.sum().clamp(min=1) * torch.log((tokens + 1) / (past[name] + 1))
+            best = score.argsort(descending=True, stable=True)[: self._trained(len(score))]
+            chosen[name] = torch.zeros(len(score), dtype=torch.bool).index_fill(0, best, value=True)
+        return chosen
 
     def _trained(self, slots: int) -> int:
         return max(1, round(self.share * slots))

@@ -38,12 +38,7 @@ from temporalwiki.methods.options import ADDED, MAY_DIFFER, TrainOptions
 from temporalwiki.methods.processes import processes, sharded
 from temporalwiki.methods.quantization import check_installed, quantized
 from temporalwiki.methods.trainer import last_complete, make_trainer, no_space_left, undamaged
-from temporalwiki.methods.training_data import (
-    check_content,
-    configs_to_read,
-    on_test,
-    read_training_data,
-)
+from temporalwiki.methods.training_data import check_content, configs_to_read, on_test, read_training_data
 
 MANIFEST = checkpoint.TRAINING
 _CPU = Path("/proc/cpuinfo")

@@ -42,7 +42,7 @@ from transformers import (
 )
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.base.files import sync_tree
+from temporalwiki.base.files import sync_tree, whole_file
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.base.progress import Progress
 from temporalwiki.base.terminal import say
@@ -324,6 +324,17 @@ def damage(folder: Path) -> str | None:
         return str(error)
 
 
+def kept(path: Path, make: Callable[[], dict[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """Return the tensors in the file ``path`` if an interrupted run left it undamaged; else ``make`` and keep them."""
+    if path.is_file() and damage(path.parent) is None:
+        return load_file(path)
+    made = make()
+    with whole_file(path) as part:
+        save_file({name: tensor.cpu() for name, tensor in made.items()}, part)
+    mark_complete(path.parent)
+    return made
+
+
 @contextlib.contextmanager
 def no_space_left(folder: Path) -> Iterator[None]:
     """Raise InputError if a write fails because the disk is full; the libraries' errors often do not say so."""
@@ -341,13 +352,9 @@ def no_space_left(folder: Path) -> Iterator[None]:
 def schedule(options: TrainOptions, optimizer: Any, steps: int, earlier: Sequence[int] = ()) -> Any:
     """Return the learning rate schedule for ``steps`` steps, which starts with a warm-up.
 
-    Each phase has its own warm-up. one_cycle (TemporalWiki) rises to the highest rate and falls to nearly zero, both
-    linearly. linear_to_half (CKL) rises, then falls to half the highest rate. wsd stays at the highest rate and falls
-    to zero in the last tenth. linear, cosine and constant come from `transformers`.
-
-    Two schedules continue over phases; ``earlier`` has the steps of each phase before. cosine_ar is a cosine whose
-    highest rate falls from phase to phase. rsqrt follows one reciprocal square root through all phases, and each phase
-    leaves it in its last tenth, to end at zero.
+    one_cycle is TemporalWiki's, linear_to_half CKL's. wsd stays at the highest rate and falls to zero in the last
+    tenth. linear, cosine and constant come from `transformers`. cosine_ar and rsqrt continue over phases; ``earlier``
+    has the steps of each phase before.
     """
     warmup = min(round(options.warmup_ratio * steps), steps - 1)
     if options.schedule == "one_cycle":
