@@ -22,8 +22,8 @@ Sortable = TypeVar("Sortable", str, tuple[str, str])
 ERROR = 0.05  # the error rate of an interval, and of all ranks of a leaderboard together
 # Ranks need this many clusters: with 5, even a model that is better in all has p = 2 / 2**5 > 0.05 (sign test).
 FEWEST = 6
-# A cluster's variance grows with its size to this power: 1 if its items are independent, 2 if they agree. Chosen by the
-# simulation in docs/performance.md.
+# A cluster's variance grows with its size to this power: 1 if its items are independent, 2 if they agree. Chosen by
+# the simulation in docs/performance.md.
 _AGREEMENT = 1.5
 _SAME = 1e-9  # a relative difference of two scores up to this one is rounding
 

@@ -75,6 +75,16 @@ train --schedule linaer | linaer
 train --learning-rate much | learning_rate must be a number, not 'much'
 train --sequence-length 257 | the model reads 256
 train --precision fp16 | fp16 needs a GPU
+* train --attention flash_attention_2 | --attention flash_attention_2: needs a GPU
+* train --method lwf --fused-loss | lwf: reads the logits, which --fused-loss does not keep
+* train --method light_tuning --fused-loss | light_tuning: has a trainer of its own, without --fused-loss
+train --model t5 --fused-loss | an encoder-decoder, and --fused-loss is for decoder-only models
+train --held-out 0 | held_out must be at least 1, not 0
+train --held-out 4 | --held-out 4: diffset-1112 has 4 articles, and some must be trained on
+* train --method osf --dtype bf16 | osf: changes the weights after each step, which needs them in fp32
+* train --dtype bf16 --precision fp16 | leave out the precision fp16
+* train --method lora --quantize 4bit --precision fp32 | leave out the precision fp32
+* train --quantize 4bit | diff: needs the model's own weights
 train --recipe temporalwiki-gpt2 | did you mean temporalwiki-gpt2-large?
 train --recipe broken.yaml | broken.yaml: cannot be read
 train --recipe unknown.yaml | --recipe unknown.yaml: no option 'learning_rat' (did you mean learning_rate?)

@@ -5,7 +5,6 @@ The flash kernels run on GPUs only. A plain one takes their place here, with the
 
 from __future__ import annotations
 
-import json
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,6 @@ from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, T5Config
 from transformers import modeling_flash_attention_utils as library
 
 from temporalwiki.base.errors import UsageError
-from temporalwiki.commands import main
 from temporalwiki.methods import attention
 from temporalwiki.methods.architecture import mixes_documents
 from temporalwiki.methods.attention import check_kernels, is_flash, one_row, set_attention
@@ -156,9 +154,7 @@ def test_a_run_with_flash_attention_has_the_loss_of_one_without(
     options += ("--attention", "flash_attention_2")
     tiny_training.train(folder, method, folder / "llama", tmp_path / "flash", *options)
     assert kernel.calls
-    plain, flash = (
-        json.loads((tmp_path / name / "training.json").read_text("utf-8"))["log"] for name in ("plain", "flash")
-    )
+    plain, flash = (tiny_training.record(tmp_path / name)["log"] for name in ("plain", "flash"))
     for one, other in zip(plain, flash, strict=True):
         for key in one.keys() & {"loss", "extra_loss", "held_out_loss"}:
             assert other[key] == pytest.approx(one[key], rel=0.01, abs=0.001)
@@ -217,12 +213,3 @@ def test_machines_that_lack_the_kernels(
         return
     with pytest.raises(UsageError, match=f"--attention {name}: {says}"):
         check_kernels(name, precision)
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="the message is for machines without a GPU")
-def test_a_missing_kernel_costs_no_download(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = tiny_training.write(tmp_path)
-    words = ("--data", folder / "data", "--config", "new", "--output", tmp_path / "out")
-    given = ("train", "--method", "diff", "--model", "no/model", "--attention", "flash_attention_2", *words)
-    assert main([str(word) for word in given]) == 2
-    assert "--attention flash_attention_2: needs a GPU" in capsys.readouterr().err

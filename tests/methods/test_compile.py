@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ def losses(folder: Path, method: str, output: Path, *more: str) -> list[tuple[fl
     """Train, and return the values in the log that are losses."""
     start = folder / ("t5" if method == "modular" else "gpt2")
     tiny_training.train(folder, method, start, output, "--max-steps", 2, "--held-out", 2, *more)
-    log = json.loads((output / "training.json").read_text("utf-8"))["log"]
+    log = tiny_training.record(output)["log"]
     return [tuple(value for name, value in line.items() if "loss" in name) for line in log]
 
 

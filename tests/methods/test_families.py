@@ -28,6 +28,7 @@ from temporalwiki.methods.speed import Work, work
 
 import tiny_models
 import tiny_training
+from tiny_training import record
 
 pytestmark = pytest.mark.slow
 
@@ -74,11 +75,10 @@ def saved(model: Any, folder: Path) -> Path:
 @pytest.mark.parametrize("family", COMPOSITE)
 def test_a_composite_model_trains_and_is_scored(family: str, method: str, tmp_path: Path) -> None:
     start, out = saved(composite(family), tmp_path / "start"), tmp_path / "out"
-    more = (
-        ("--max-steps", 20, "--learning-rate", 0.1) if method == "k_adapter" else ("--max-steps", 4)
-    )  # it starts at 0
+    # K-Adapter starts at 0
+    more = ("--max-steps", 20, "--learning-rate", 0.1) if method == "k_adapter" else ("--max-steps", 4)
     tiny_training.train(tiny_training.write(tmp_path), method, start, out, *more)
-    assert "model_tflops_per_second" in json.loads((out / "training.json").read_text("utf-8"))["log"][0]
+    assert "model_tflops_per_second" in record(out)["log"][0]
     before, after = (
         CachedModel(str(folder), tmp_path / "cache", "fp32").score([Text("Anna Weber is in", " Easton")], "facts")[0]
         for folder in (start, out)
@@ -122,7 +122,7 @@ def without_attention() -> Any:
 def test_a_model_without_attention_trains_without_a_count_of_flops(tmp_path: Path) -> None:
     start = saved(without_attention(), tmp_path / "start")
     tiny_training.train(tiny_training.write(tmp_path), "diff", start, tmp_path / "out", "--max-steps", 2)
-    (entry, _) = json.loads((tmp_path / "out" / "training.json").read_text("utf-8"))["log"]
+    (entry, _) = record(tmp_path / "out")["log"]
     assert "tokens_per_second" in entry
     assert "model_tflops_per_second" not in entry
 
@@ -144,8 +144,7 @@ def test_weights_in_bf16_learn_what_those_in_fp32_learn(family: str, tmp_path: P
     for dtype in ("fp32", "bf16"):
         words = ("--dtype", dtype, "--precision", "bf16", "--max-steps", 4)
         tiny_training.train(folder, "diff", start, tmp_path / dtype, *words)
-        log = json.loads((tmp_path / dtype / "training.json").read_text("utf-8"))["log"]
-        losses.append([line["loss"] for line in log])
+        losses.append(tiny_training.losses(tmp_path / dtype))
     assert losses[1] == pytest.approx(losses[0], rel=5e-3)
     assert losses[0][0] - min(losses[0]) > 0.1
 
@@ -155,10 +154,10 @@ def test_the_routers_loss_counts_as_in_the_library(wanted: bool, tmp_path: Path)
     start = saved(mixture(output_router_logits=wanted, router_aux_loss_coef=0.5), tmp_path / "start")
     folder = tiny_training.write(tmp_path)
     tiny_training.train(folder, "diff", start, tmp_path / "out", "--max-steps", 1, "--batch-size", 1)
-    (entry,) = json.loads((tmp_path / "out" / "training.json").read_text("utf-8"))["log"]
+    (entry,) = record(tmp_path / "out")["log"]
     (tmp_path / "plain").mkdir()
     plain = saved(mixture(output_router_logits=False), tmp_path / "plain" / "start")
     tiny_training.train(folder, "diff", plain, tmp_path / "plain" / "out", "--max-steps", 1, "--batch-size", 1)
-    (without,) = json.loads((tmp_path / "plain" / "out" / "training.json").read_text("utf-8"))["log"]
+    (without,) = record(tmp_path / "plain" / "out")["log"]
     # with four experts and two for each token, the library's balance is 2 if all are used equally, and at most 4
     assert (1 <= entry["loss"] - without["loss"] <= 2) if wanted else math.isclose(entry["loss"], without["loss"])

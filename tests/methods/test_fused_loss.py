@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from torch.profiler import ProfilerActivity, profile
 from transformers import GPT2Config, GPT2LMHeadModel, TrainingArguments
 
-from temporalwiki.commands import main
 from temporalwiki.methods.method import Method
 from temporalwiki.methods.options import TrainOptions
 from temporalwiki.methods.trainer import ContinualTrainer, fuse_loss
@@ -82,22 +79,7 @@ def test_a_run_has_the_same_losses(method: str, tmp_path: Path) -> None:
     for more in ((), ("--fused-loss",)):
         output = tmp_path / f"out{len(more)}"
         tiny_training.train(folder, method, folder / "gpt2", output, "--max-steps", 3, "--held-out", 2, *more)
-        logs.append(json.loads((output / "training.json").read_text("utf-8"))["log"])
+        logs.append(tiny_training.record(output)["log"])
     for plain, fused in zip(*logs, strict=True):
         for key in plain.keys() & {"loss", "extra_loss", "held_out_loss"}:
             assert fused[key] == pytest.approx(plain[key], rel=1e-5, abs=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("method", "kind", "says"),
-    [
-        ("lwf", "gpt2", "lwf: reads the logits, which --fused-loss does not keep"),
-        ("light_tuning", "gpt2", "light_tuning: has a trainer of its own, without --fused-loss"),
-        ("diff", "t5", "an encoder-decoder, and --fused-loss is for decoder-only models"),
-    ],
-)
-def test_what_needs_logits_is_refused(method: str, kind: str, says: str, tmp_path: Path, capsys: Any) -> None:
-    folder = tiny_training.write(tmp_path, kind)
-    words = ("--model", folder / kind, "--data", folder / "data", "--config", "new", "--output", tmp_path / "out")
-    assert main([str(word) for word in ("train", "--method", method, "--fused-loss", *words)]) == 2
-    assert says in capsys.readouterr().err

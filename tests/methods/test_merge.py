@@ -10,7 +10,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.commands import main
@@ -20,6 +19,7 @@ from temporalwiki.methods.method import Phase
 
 import tiny_models
 import tiny_training
+from tiny_training import weights
 
 
 def test_weights_weigh_the_same_unless_told_otherwise() -> None:
@@ -101,11 +101,6 @@ def test_ties_is_that_of_the_paper(first: list[float], second: list[float], dens
     merged = Merge(how="ties", density=density, weight=weight).merged(start, trained, torch.full((10,), 7.0))
     expected = [7 + value for value in ties([first, second], (2 - 2 * weight, 2 * weight), density)]
     assert merged.tolist() == pytest.approx(expected, abs=1e-4)
-
-
-def weights(folder: Path) -> dict[str, torch.Tensor]:
-    (path,) = folder.glob("*model.safetensors")
-    return dict(load_file(path))
 
 
 @pytest.mark.usefixtures("quick")

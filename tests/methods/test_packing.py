@@ -9,10 +9,10 @@ import pickle
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -189,47 +189,25 @@ def test_a_tokenizer_that_cannot_be_used_is_refused() -> None:
 # Chunks
 
 
-@pytest.mark.parametrize(
-    ("style", "rows"),
-    [
-        (
-            "one token for both",  # E a b E c E
-            [
-                {"input_ids": "Eab", "starts": [0], "next_token": "E"},
-                {"input_ids": "EcE", "starts": [0], "next_token": None},
-            ],
-        ),
-        (
-            "two tokens",  # B a b E B c E
-            [
-                {"input_ids": "Bab", "starts": [0], "next_token": "E"},
-                {"input_ids": "EBc", "starts": [1], "next_token": "E"},
-                {"input_ids": "E", "starts": [], "next_token": None},
-            ],
-        ),
-        (
-            "EOS alone",  # a b E c E: nothing foretells c
-            [
-                {"input_ids": "abE", "starts": [0], "next_token": None},
-                {"input_ids": "cE", "starts": [0], "next_token": None},
-            ],
-        ),
-    ],
-)
-def test_separators(style: str, rows: list[dict[str, Any]]) -> None:
+# the chunks of "ab" and "c": tokens, where documents begin, and the token that follows
+CHUNKS: dict[str, list[tuple[str, list[int], str | None]]] = {
+    "one token for both": [("Eab", [0], "E"), ("EcE", [0], None)],  # E a b E c E
+    "two tokens": [("Bab", [0], "E"), ("EBc", [1], "E"), ("E", [], None)],  # B a b E B c E
+    "EOS alone": [("abE", [0], None), ("cE", [0], None)],  # a b E c E: nothing foretells c
+}
+
+
+@pytest.mark.parametrize("style", CHUNKS)
+def test_separators(style: str) -> None:
     tokenizer = TOKENIZERS[style]
+    special = {"B": tokenizer.bos_token_id, "E": tokenizer.eos_token_id, None: -1}
 
     def token(letter: str | None) -> int:
-        special = {"B": tokenizer.bos_token_id, "E": tokenizer.eos_token_id, None: -1}
         return int(special[letter] if letter in special else tokenizer.convert_tokens_to_ids(letter))
 
     assert rows_of(["ab", "c"], tokenizer, 3) == [
-        {
-            "input_ids": [token(letter) for letter in row["input_ids"]],
-            "starts": row["starts"],
-            "next_token": token(row["next_token"]),
-        }
-        for row in rows
+        {"input_ids": [*map(token, letters)], "starts": starts, "next_token": token(after)}
+        for letters, starts, after in CHUNKS[style]
     ]
 
 
@@ -363,6 +341,7 @@ SMALL = {
     "hidden_size": 32,
     "num_hidden_layers": 2,
     "num_attention_heads": 4,
+    "pad_token_id": 0,
     "num_key_value_heads": 2,
     "head_dim": 8,
     "intermediate_size": 64,
@@ -371,24 +350,14 @@ SMALL = {
     "num_local_experts": 4,
     "num_experts": 4,
     "num_experts_per_tok": 2,
-    "pad_token_id": 0,
+}
+MIXES = {
+    **dict.fromkeys(("gpt2", "llama", "qwen3", "gemma3_text", "olmo2"), False),
+    **dict.fromkeys(("opt", "bloom", "gpt_oss", "falcon_h1", "mamba", "qwen3_next"), True),
 }
 
 
-@pytest.mark.parametrize(
-    ("family", "mixes"),
-    [
-        *(("gpt2", False), ("llama", False), ("qwen3", False), ("gemma3_text", False), ("olmo2", False)),
-        *(
-            ("opt", True),
-            ("bloom", True),
-            ("gpt_oss", True),
-            ("falcon_h1", True),
-            ("mamba", True),
-            ("qwen3_next", True),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("family", "mixes"), MIXES.items())
 def test_a_model_that_ignores_where_documents_begin_is_found(family: str, mixes: bool) -> None:
     torch.manual_seed(0)
     model = AutoModelForCausalLM.from_config(CONFIG_MAPPING[family](**SMALL)).train()
@@ -478,24 +447,25 @@ def test_rows_come_back(tmp_path: Path) -> None:
     assert dataset.to_list() == [{"input_ids": [0, 1, 2][: n % 3], "next_token": n} for n in range(2500)]
 
 
+LOSSES: dict[str, Callable[[Path], object]] = {
+    "end": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "all": Path.unlink,
+    "counts": lambda path: path.with_suffix(".json").unlink(),
+    "counts' end": lambda path: path.with_suffix(".json").write_text('{"counts": {"row'),
+}
+
+
 @pytest.mark.fault(
     "intermediate file missing or damaged",
     "train: prepared text is missing or cut",
     "it is prepared again, with the same bytes",
 )
-@pytest.mark.parametrize("lost", ["end", "all", "counts", "counts' end"])
+@pytest.mark.parametrize("lost", LOSSES)
 def test_rows_that_are_not_whole_are_made_again(tmp_path: Path, lost: str) -> None:
     made, _ = cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     (path,) = tmp_path.glob("*.arrow")
     content = path.read_bytes()
-    if lost == "end":
-        path.write_bytes(content[:-100])
-    elif lost == "all":
-        path.unlink()
-    elif lost == "counts":
-        path.with_suffix(".json").unlink()
-    else:
-        path.with_suffix(".json").write_text('{"counts": {"row')
+    LOSSES[lost](path)
     del made
     cached_rows(tmp_path, "s", 1, SCHEMA, some_rows, "x")
     assert path.read_bytes() == content
@@ -536,11 +506,9 @@ def test_those_who_want_the_same_rows_at_once_wait_for_one(tmp_path: Path, capsy
     def want() -> None:
         sizes.append(len(cached_rows(tmp_path, "s", 1, SCHEMA, slow_rows, "x")[0]))
 
-    threads = [threading.Thread(target=want) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        for _ in range(3):
+            pool.submit(want)
     assert (len(makers), sizes) == (1, [2500] * 3)
     assert "waiting for another process to write it" in capsys.readouterr().err
 

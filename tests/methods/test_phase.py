@@ -82,6 +82,8 @@ REFUSED = {
     "EWC with FSDP": ("FSDP", ("--method", "ewc"), "ewc: needs unsharded weights, which FSDP does not give"),
     "DeepSpeed": ("DEEPSPEED", ("--method", "diff"), "DeepSpeed is not supported: shard with FSDP"),
     "Adafactor with FSDP": ("FSDP", ("--method", "diff", "--optimizer", "adafactor"), "the state of adafactor"),
+    "bf16 with FSDP": ("FSDP", ("--method", "diff", "--dtype", "bf16"), "--precision bf16, without --dtype"),
+    "4 bits with FSDP": ("FSDP", ("--method", "lora", "--quantize", "4bit"), "--precision bf16, without --quantize"),
 }
 
 

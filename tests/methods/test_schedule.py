@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import warnings
 from collections.abc import Sequence
@@ -117,7 +116,7 @@ def test_a_phase_goes_on_where_the_phases_before_it_ended(tmp_path: Path) -> Non
         output = tmp_path / f"phase {phase}"
         more = ("--schedule", "rsqrt", "--warmup-ratio", 0.5, "--max-steps", steps)
         tiny_training.train(tmp_path, "diff", start, output, *more)
-        manifest = json.loads((output / "training.json").read_text("utf-8"))
+        manifest = tiny_training.record(output)
         assert manifest.get("earlier_steps", []) == [6, 4][:phase]
         found = [entry["learning_rate"] for entry in manifest["log"]]
         whole = [1e-2 * math.sqrt(3 / max(sum([6, 4][:phase]) + step, 3)) for step in range(steps)]

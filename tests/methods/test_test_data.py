@@ -65,12 +65,6 @@ def test_no_method_reads_test_data_unless_it_is_told_to(config: str, name: str) 
                 reads(new, past, TrainOptions())
 
 
-@pytest.mark.parametrize("config", [config for config in CONFIGS if config != "diffset-1112"])
-def test_study_reads_a_diffset_only(config: str) -> None:
-    with pytest.raises(UsageError, match=f"^{config}: "):
-        configs_to_read("study", find_method("study")(), "data", config, None, TrainOptions(), CONFIGS)
-
-
 RECIPES = {
     "phases": {"phases": ["diffset-1112", "probes-1112"], "methods": {"light_tuning": {}}},
     "the start": {"months": ["1112"], "start": {"method": "light_tuning", "config": "probes-1112"}},

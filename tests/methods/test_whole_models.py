@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,146 +27,105 @@ pytestmark = pytest.mark.slow
 
 WEIGHTS = "model.safetensors"
 Weights = dict[str, torch.Tensor]
+Change = Callable[[Weights], Weights] | dict[str, Any]  # of the weights, or of config.json
 
 
-def without(text: str) -> Callable[[Weights], Weights]:
+@contextlib.contextmanager
+def refused(said: str) -> Iterator[None]:
+    """Assert that InputError is raised, in one line."""
+    with pytest.raises(InputError, match=said) as error:
+        yield
+    assert "\n" not in str(error.value)
+
+
+def without(text: str) -> Change:
     return lambda weights: {name: tensor for name, tensor in weights.items() if text not in name}
 
 
-def wider(name: str) -> Callable[[Weights], Weights]:
+def with_more(name: str, tensor: torch.Tensor) -> Change:
+    return lambda weights: weights | {name: tensor}
+
+
+def wider(name: str) -> Change:
     return lambda weights: weights | {name: torch.cat([weights[name], weights[name]])}
 
 
-NOT_WHOLE: dict[str, tuple[str, Callable[[Weights], Weights], dict[str, Any], str]] = {
-    "Llama without a head": ("llama", without("lm_head"), {}, r"1 tensor is missing .*\(lm_head\.weight\)"),
-    "GPT-2 without a layer": (
-        "gpt2",
-        without(".h.1."),
-        {},
-        r"12 tensors are missing .*\(transformer\.h\.1\..*\.\.\.\)",
-    ),
+def spoil(folder: Path, change: Change, file: str = WEIGHTS) -> None:
+    if isinstance(change, dict):
+        rewrite(folder / "config.json", **change)
+    else:
+        save_file(change(load_file(folder / file)), folder / file, metadata={"format": "pt"})
+
+
+CANNOT = "cannot load a language model: "
+FOUR_BITS = {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}}
+NOT_WHOLE: dict[str, tuple[str, Change, str]] = {
+    "Llama without a head": ("llama", without("lm_head"), r"1 tensor is missing .*\(lm_head\.weight\)"),
+    "GPT-2 without a layer": ("gpt2", without(".h.1."), r"12 tensors are missing .*\(transformer\.h\.1\..*\.\.\.\)"),
     "T5 without a tensor": (
         "t5",
         without("decoder.block.0.layer.1.EncDecAttention.k"),
-        {},
-        r"1 tensor is missing .*\(decoder\.block\.0",
+        r"1 tensor is missing .*ck\.0",
     ),
-    "fewer layers in the configuration": (
+    "fewer layers": (
         "llama",
-        lambda weights: weights,
         {"num_hidden_layers": 2},
-        r"18 tensors are in the weights, but not in the model .*\(model\.layers\.2\.",
+        r"18 tensors are in the weights, but not .*\(model\.layers\.2\.",
     ),
-    "more layers in the configuration": (
-        "llama",
-        lambda weights: weights,
-        {"num_hidden_layers": 5},
-        r"9 tensors are missing .*\(model\.layers\.4\.",
-    ),
+    "more layers": ("llama", {"num_hidden_layers": 5}, r"9 tensors are missing .*\(model\.layers\.4\."),
     "a tensor of nobody": (
         "gpt2",
-        lambda weights: weights | {"transformer.other.weight": torch.zeros(2)},
-        {},
-        r"1 tensor is in the weights, but not in the model .*\(transformer\.other\.weight\)",
+        with_more("other", torch.zeros(2)),
+        r"1 tensor is in the weights, but not .*\(other\)",
     ),
-    "another shape": (
-        "llama",
-        wider("model.norm.weight"),
-        {},
-        r"1 tensor is of another shape .*\(model\.norm\.weight\)",
-    ),
-    "no such activation": ("llama", lambda weights: weights, {"hidden_act": "x"}, "cannot load a language model: "),
-    "a quantization of nobody": (
-        "llama",
-        lambda weights: weights,
-        {"quantization_config": {"quant_method": "bitsandbytes", "load_in_4bit": True}},
-        "cannot load a language model: ",
-    ),
-    "millions of layers": (
-        "gpt2",
-        lambda weights: weights,
-        {"n_layer": 10_000_000},
-        "n_layer is 10,000,000, more than 1,000",
-    ),
-    "more layers than tensors": (
-        "gpt2",
-        lambda weights: weights,
-        {"n_layer": 900},
-        r"n_layer is 900, more than [1-9][0-9]$",
-    ),
-    "a width of more than 64 bits": ("gpt2", lambda weights: weights, {"n_embd": 10**30}, "cannot load"),
-    "no heads": ("llama", lambda weights: weights, {"num_attention_heads": 0}, "cannot load a language model"),
-    "too many heads": (
-        "llama",
-        lambda weights: weights,
-        {"num_attention_heads": 10**9},
-        "cannot load a language model",
-    ),
-    "no words": ("llama", lambda weights: weights, {"vocab_size": 0}, "cannot load a language model"),
-    "no type": ("gpt2", lambda weights: weights, {"model_type": []}, "cannot load a language model"),
-    "wide layers": (
-        "llama",
-        lambda weights: weights,
-        {"intermediate_size": 10**9},
-        r"12 tensors are of another shape",
-    ),
+    "another shape": ("llama", wider("model.norm.weight"), r"1 tensor is of another shape .*\(model\.norm\.weight\)"),
+    "no such activation": ("llama", {"hidden_act": "x"}, CANNOT),
+    "a quantization of nobody": ("llama", FOUR_BITS, CANNOT),
+    "millions of layers": ("gpt2", {"n_layer": 10_000_000}, "n_layer is 10,000,000, more than 1,000"),
+    "more layers than tensors": ("gpt2", {"n_layer": 900}, r"n_layer is 900, more than [1-9][0-9]$"),
+    "a width of more than 64 bits": ("gpt2", {"n_embd": 10**30}, CANNOT),
+    "no heads": ("llama", {"num_attention_heads": 0}, CANNOT),
+    "too many heads": ("llama", {"num_attention_heads": 10**9}, CANNOT),
+    "no words": ("llama", {"vocab_size": 0}, CANNOT),
+    "no type": ("gpt2", {"model_type": []}, CANNOT),
+    "wide layers": ("llama", {"intermediate_size": 10**9}, r"12 tensors are of another shape"),
 }
-
-
-def spoil(folder: Path, change: Callable[[Weights], Weights], config: dict[str, Any], file: str = WEIGHTS) -> None:
-    save_file(change(load_file(folder / file)), folder / file, metadata={"format": "pt"})
-    if config:
-        rewrite(folder / "config.json", **config)
 
 
 @pytest.mark.fault("hostile model folder", "weights without some tensors, or with others than its config", "refused")
 @pytest.mark.parametrize("case", NOT_WHOLE)
 def test_a_model_that_is_not_whole_is_refused(case: str, tmp_path: Path) -> None:
-    kind, change, config, said = NOT_WHOLE[case]
+    kind, change, said = NOT_WHOLE[case]
     folder = tiny_models.save(kind, tmp_path / kind)
-    spoil(folder, change, config)
+    spoil(folder, change)
     for options in ({}, {"device_map": "meta"}):
-        with pytest.raises(InputError, match=said) as error:
+        with refused(said):
             checkpoint.load_model(str(folder), **options)
-        assert "\n" not in str(error.value)
 
 
 def test_tied_weights_and_what_the_library_knows_are_not_missed(tmp_path: Path) -> None:
     llama = tiny_models.save("llama", tmp_path / "llama")
-    spoil(llama, without("lm_head"), {"tie_word_embeddings": True})
+    for change in (without("lm_head"), {"tie_word_embeddings": True}):
+        spoil(llama, change)
     model = checkpoint.load_model(str(llama))
     assert torch.equal(model.get_input_embeddings().weight, model.get_output_embeddings().weight)
-    gpt2 = tiny_models.save("gpt2", tmp_path / "gpt2")
-    mask = torch.ones(1, 1, 4, 4, dtype=torch.bool)
-    spoil(gpt2, lambda weights: weights | {"transformer.h.0.attn.bias": mask}, {})  # old checkpoints have it
+    gpt2 = tiny_models.save("gpt2", tmp_path / "gpt2")  # old checkpoints have the mask
+    spoil(gpt2, with_more("transformer.h.0.attn.bias", torch.ones(1, 1, 4, 4, dtype=torch.bool)))
     checkpoint.load_model(str(gpt2))
 
 
-ADDED: dict[str, tuple[str, Callable[[Weights], Weights], str]] = {
+C_ATTN = "base_model.model.transformer.h.1.attn.c_attn.lora_A.weight"
+ADDED: dict[str, tuple[str, Change, str]] = {
     "an adapter without a matrix": ("lora", without(".1.attn.c_attn.lora_B"), r"1 tensor is missing .*h\.1\..*lora_B"),
     "an adapter without biases": ("bias", without(".1.mlp.c_fc.bias"), r"1 tensor is missing .*h\.1\.mlp\.c_fc\.bias"),
     "an adapter without a whole module": ("head", without("lm_head"), r"1 tensor is missing .*lm_head\.weight"),
     "an adapter with a tensor of nobody": (
         "lora",
-        lambda weights: weights | {"base_model.x": torch.zeros(1)},
-        r"1 tensor is in the weights, but not in the model .*\(base_model\.x\)",
+        with_more("base_model.x", torch.zeros(1)),
+        r"1 .*\(base_model\.x\)",
     ),
-    "an adapter of another shape": (
-        "lora",
-        wider("base_model.model.transformer.h.1.attn.c_attn.lora_A.weight"),
-        r"does not fit its base model: size mismatch for .*h\.1\.attn\.c_attn\.lora_A",
-    ),
+    "an adapter of another shape": ("lora", wider(C_ATTN), r"does not fit its base model: size mismatch for .*lora_A"),
     "layers without a tensor": ("k_adapter", without("0.layers.1.ln_1.bias"), r"layers\.1\.ln_1\.bias is missing"),
-    "layers with a tensor of nobody": (
-        "k_adapter",
-        lambda weights: weights | {"x": torch.zeros(1)},
-        r"expansion\.safetensors: x fits no parameter",
-    ),
-    "layers of another shape": (
-        "k_adapter",
-        wider("k_adapter.phases.0.layers.1.ln_1.bias"),
-        r"layers\.1\.ln_1\.bias is \[64\], not \[32\]",
-    ),
 }
 
 
@@ -185,24 +145,35 @@ def added(kind: str, base: Path, folder: Path) -> str:
     return "adapter_model.safetensors"
 
 
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return tiny_models.save("gpt2", tmp_path / "base")
+
+
+@pytest.fixture
+def adapter(base: Path, tmp_path: Path) -> Path:
+    """The folder of an adapter of ``base``."""
+    added("lora", base, tmp_path / "added")
+    return tmp_path / "added"
+
+
 @pytest.mark.parametrize("case", ADDED)
-def test_an_adapter_or_layers_that_are_not_whole_are_refused(case: str, tmp_path: Path) -> None:
+def test_an_adapter_or_layers_that_are_not_whole_are_refused(case: str, base: Path, tmp_path: Path) -> None:
     kind, change, said = ADDED[case]
-    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
-    folder.mkdir()
+    folder = tmp_path / "added"
     weights = added(kind, base, folder)
     checkpoint.load_model(str(folder))
     checkpoint.check_added(folder, str(base))
-    spoil(folder, change, {}, weights)
+    spoil(folder, change, weights)
     for load in (lambda: checkpoint.load_model(str(folder)), lambda: checkpoint.check_added(folder, str(base))):
-        with pytest.raises(InputError, match=said) as error:
+        with refused(said):
             load()
-        assert "\n" not in str(error.value)
 
 
+FOR_EVER = "((\\w+\\.?)+)+!"  # a regular expression
 ENDLESS: dict[str, dict[str, Any]] = {
-    "a regular expression for scales": {"alpha_pattern": {"((\\w+\\.?)+)+!": 2}},
-    "one for what is saved whole": {"modules_to_save": ["((\\w+\\.?)+)+!"]},
+    "a regular expression for scales": {"alpha_pattern": {FOR_EVER: 2}},
+    "one for what is saved whole": {"modules_to_save": [FOR_EVER]},
     "a rank that fills the memory": {"r": 10**9},
     "such a rank of one module": {"rank_pattern": {"c_attn": 10**9}},
     "layers without number": {"layer_replication": [[0, 4]] * 20_000},
@@ -212,20 +183,18 @@ ENDLESS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.fault("hostile model folder", "an adapter whose configuration takes for ever", "refused")
 @pytest.mark.parametrize("case", ENDLESS)
-def test_an_adapter_that_takes_for_ever_is_refused(case: str, tmp_path: Path) -> None:
-    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
-    added("lora", base, folder)
-    rewrite(folder / "adapter_config.json", **ENDLESS[case])
-    with pytest.raises(InputError, match=r"adapter_config\.json: (not the configuration of|layer_replication is not)"):
-        checkpoint.load_model(str(folder))
+def test_an_adapter_that_takes_for_ever_is_refused(case: str, adapter: Path) -> None:
+    rewrite(adapter / "adapter_config.json", **ENDLESS[case])
+    with refused(r"adapter_config\.json: (not the configuration of|layer_replication is not)"):
+        checkpoint.load_model(str(adapter))
 
 
 # patterns of a configuration, which peft would run
 PATTERNS: dict[str, dict[str, Any]] = {
-    "for modules": {"target_modules": "((\\w+\\.?)+)+!"},
-    "for ranks": {"rank_pattern": {"((\\w+\\.?)+)+!": 2}},
-    "for what is left out": {"exclude_modules": "((\\w+\\.?)+)+!"},
-    "for layers": {"layers_pattern": ["((\\w+\\.?)+)+!"], "layers_to_transform": [0]},
+    "for modules": {"target_modules": FOR_EVER},
+    "for ranks": {"rank_pattern": {FOR_EVER: 2}},
+    "for what is left out": {"exclude_modules": FOR_EVER},
+    "for layers": {"layers_pattern": [FOR_EVER], "layers_to_transform": [0]},
 }
 
 
@@ -235,70 +204,59 @@ PATTERNS: dict[str, dict[str, Any]] = {
     "no pattern is run: the names and shapes of the tensors say which modules it changes",
 )
 @pytest.mark.parametrize("case", PATTERNS)
-def test_no_pattern_of_an_adapter_is_run(case: str, tmp_path: Path) -> None:
-    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
-    added("lora", base, folder)
+def test_no_pattern_of_an_adapter_is_run(case: str, base: Path, adapter: Path) -> None:
     ids = torch.arange(9)[None]
-    before = checkpoint.load_model(str(folder)).eval()(ids).logits
-    rewrite(folder / "adapter_config.json", **PATTERNS[case])
-    assert torch.equal(checkpoint.load_model(str(folder)).eval()(ids).logits, before)
-    checkpoint.check_added(folder, str(base))
+    before = checkpoint.load_model(str(adapter)).eval()(ids).logits
+    rewrite(adapter / "adapter_config.json", **PATTERNS[case])
+    assert torch.equal(checkpoint.load_model(str(adapter)).eval()(ids).logits, before)
+    checkpoint.check_added(adapter, str(base))
 
 
-def test_the_name_of_a_tensor_is_no_pattern_either(tmp_path: Path) -> None:
-    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
-    name = added("lora", base, folder)
-    rewrite(folder / "adapter_config.json", target_modules=".*c_attn")
-    endless = {f"base_model.model.((\\w+\\.?)+)+!.lora_{part}.weight": torch.ones(3, 3) for part in "AB"}
-    save_file(load_file(folder / name) | endless, folder / name, {"format": "pt"})
-    with pytest.raises(InputError, match="2 tensors are in the weights, but not in the model"):
-        checkpoint.load_model(str(folder))
+def test_the_name_of_a_tensor_is_no_pattern_either(adapter: Path) -> None:
+    rewrite(adapter / "adapter_config.json", target_modules=".*c_attn")
+    endless = {f"base_model.model.{FOR_EVER}.lora_{part}.weight": torch.ones(3, 3) for part in "AB"}
+    spoil(adapter, lambda weights: weights | endless, "adapter_model.safetensors")
+    with refused("2 tensors are in the weights, but not in the model"):
+        checkpoint.load_model(str(adapter))
 
 
-def test_a_great_many_names_are_not_compared(tmp_path: Path) -> None:
-    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
-    added("lora", base, folder)
+def test_a_great_many_names_are_not_compared(adapter: Path) -> None:
     many = {f"x{i}": 3 for i in range(50_000)}
-    rewrite(folder / "adapter_config.json", rank_pattern=many, target_modules=["c_attn", *many])
-    assert not checkpoint.load_model(str(folder)).peft_config["default"].rank_pattern
+    rewrite(adapter / "adapter_config.json", rank_pattern=many, target_modules=["c_attn", *many])
+    assert not checkpoint.load_model(str(adapter)).peft_config["default"].rank_pattern
+
+
+LOADS = (checkpoint.load_model, checkpoint.load_tokenizer, revision)
 
 
 @pytest.mark.parametrize("kind", ["lora", "k_adapter"])
 @pytest.mark.fault("hostile model folder", "an adapter or layers whose base are they themselves", "refused")
-def test_a_base_that_is_no_whole_model_is_refused(kind: str, tmp_path: Path) -> None:
-    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
-    folder.mkdir()
-    added(kind, base, folder)
+def test_a_base_that_is_no_whole_model_is_refused(kind: str, base: Path, tmp_path: Path) -> None:
+    added(kind, base, tmp_path / "added")
     shutil.rmtree(base)
-    shutil.copytree(folder, base)  # its own base, and the base of the other
-    for load in (checkpoint.load_model, checkpoint.load_tokenizer, revision):
-        with pytest.raises(InputError, match="is not a whole model, but an adapter or added layers itself"):
-            load(str(folder))
+    shutil.copytree(tmp_path / "added", base)  # its own base, and the base of the other
+    for load in LOADS:
+        with refused("is not a whole model, but an adapter or added layers itself"):
+            load(str(tmp_path / "added"))
 
 
-# what an adapter's configuration names -> what is wrong with it
-BASES: dict[str, tuple[dict[str, Any], str]] = {
-    "none": ({"base_model_name_or_path": None}, "names no base model"),
-    "none, with a revision": ({"base_model_name_or_path": None, "revision": "main"}, "names no base model"),
-    "a path for a revision": ({"base_model_name_or_path": "ORG/base", "revision": "/etc/passwd"}, "not the name of a"),
-    "a way out for a revision": (
-        {"base_model_name_or_path": "ORG/base", "revision": "a/../../b"},
-        "not the name of a",
-    ),
-    "both in one": ({"base_model_name_or_path": "ORG/base@../../b"}, "not the name of a branch, a tag or a commit"),
+# base and revision that an adapter's configuration names -> what is wrong with them
+BASES: dict[str, tuple[str | None, str | None, str]] = {
+    "none": (None, None, "names no base model"),
+    "none, with a revision": (None, "main", "names no base model"),
+    "a path for a revision": ("ORG/base", "/etc/passwd", "not the name of a branch, a tag or a commit"),
+    "a way out for a revision": ("ORG/base", "a/../../b", "not the name of a branch, a tag or a commit"),
+    "both in one": ("ORG/base@../../b", None, "not the name of a branch, a tag or a commit"),
 }
 
 
 @pytest.mark.parametrize("case", BASES)
-def test_a_base_without_a_name_or_with_a_path_for_a_revision_is_refused(case: str, tmp_path: Path) -> None:
-    named, said = BASES[case]
-    base, folder = tiny_models.save("gpt2", tmp_path / "base"), tmp_path / "added"
-    folder.mkdir()
-    added("lora", base, folder)
-    rewrite(folder / "adapter_config.json", **named)
-    for load in (checkpoint.load_model, checkpoint.load_tokenizer, revision):
-        with pytest.raises(InputError, match=rf"adapter_config\.json: .*{said}"):
-            load(str(folder))
+def test_a_base_without_a_name_or_with_a_path_for_a_revision_is_refused(case: str, adapter: Path) -> None:
+    named, at, said = BASES[case]
+    rewrite(adapter / "adapter_config.json", base_model_name_or_path=named, revision=at)
+    for load in LOADS:
+        with refused(rf"adapter_config\.json: .*{said}"):
+            load(str(adapter))
 
 
 @pytest.mark.parametrize("name", ["main", "v1.0", "refs/pr/1", "a" * 40, "release-2026.11"])
@@ -306,32 +264,21 @@ def test_a_branch_a_tag_or_a_commit_is_a_revision(name: str) -> None:
     assert checkpoint._REVISION.fullmatch(name)
 
 
+# bytes of a GGUF file, what replaces them, and the error
 OF_GGUF: dict[str, tuple[bytes, bytes, str]] = {
     "a tensor of another name": (
-        b"blk.1.attn_norm.weight",
-        b"blk.1.attn_nore.weight",
-        r"1 tensor is in the weights, but not in the model .*\(blk\.1\.attn_nore\.weight\)",
+        b"blk.1.attn_norm.w",
+        b"blk.1.attn_nore.w",
+        r"1 .* in the weights, .*blk\.1\.attn_nore",
     ),
-    "fewer layers than tensors": (
-        b"llama.block_count\4\0\0\0\4",
-        b"llama.block_count\4\0\0\0\2",
-        r"18 tensors are in the weights, but not in the model .*\(blk\.2\.attn_k\.weight",
+    "fewer layers": (
+        b"block_count\4\0\0\0\4",
+        b"block_count\4\0\0\0\2",
+        r"18 .* in the weights, .*\(blk\.2\.attn_k\.w",
     ),
-    "more layers than tensors": (
-        b"llama.block_count\4\0\0\0\4",
-        b"llama.block_count\4\0\0\0\5",
-        r"9 tensors are missing from the weights \(model\.layers\.4\.",
-    ),
-    "wider layers than tensors": (
-        b"llama.feed_forward_length\4\0\0\0\x40",
-        b"llama.feed_forward_length\4\0\0\0\x41",
-        r"12 tensors are of another shape .*\(model\.layers\.0\.mlp\.down_proj\.weight",
-    ),
-    "no heads": (
-        b"llama.attention.head_count\4\0\0\0\4",
-        b"llama.attention.head_count\4\0\0\0\0",
-        "cannot load a language model: ",
-    ),
+    "more layers": (b"block_count\4\0\0\0\4", b"block_count\4\0\0\0\5", r"9 .* missing .*\(model\.layers\.4\."),
+    "wider layers": (b"feed_forward_length\4\0\0\0\x40", b"feed_forward_length\4\0\0\0\x41", "12 .* of another shape"),
+    "no heads": (b"head_count\4\0\0\0\4", b"head_count\4\0\0\0\0", CANNOT),
 }
 
 
@@ -341,9 +288,8 @@ def test_a_gguf_that_is_not_whole_is_refused(case: str, tmp_path: Path) -> None:
     data = path.read_bytes()
     assert data.count(before) == 1
     path.write_bytes(data.replace(before, after))
-    with pytest.raises(InputError, match=said) as error:
+    with refused(said):
         checkpoint.load_model(str(path))
-    assert "\n" not in str(error.value)
 
 
 def test_a_gguf_with_a_tensor_that_its_architecture_knows_is_whole(tmp_path: Path) -> None:
@@ -351,41 +297,36 @@ def test_a_gguf_with_a_tensor_that_its_architecture_knows_is_whole(tmp_path: Pat
     checkpoint.load_model(str(path))
 
 
-def far(tokenizer: dict[str, Any]) -> None:
-    tokenizer["model"]["vocab"]["Ġof"] = 5000
+END = {"</s>": {"id": "</s>", "ids": [5000], "tokens": ["</s>"]}}
+PARTS = [{"SpecialToken": {"id": "</s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
+TEMPLATE = {"type": "TemplateProcessing", "single": PARTS, "pair": [], "special_tokens": END}
 
 
-def template(tokenizer: dict[str, Any]) -> None:
-    end = {"id": "</s>", "ids": [5000], "tokens": ["</s>"]}
-    single = [{"SpecialToken": {"id": "</s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
-    names = {"type": "TemplateProcessing", "single": single, "pair": [], "special_tokens": {"</s>": end}}
-    tokenizer["post_processor"] = names
+def with_token(**how: Any) -> Callable[[dict[str, Any]], object]:
+    """Add a token without an embedding."""
+    return lambda made: made["added_tokens"].append(made["added_tokens"][-1] | {"id": 5000, "content": "<x>"} | how)
 
 
-def unused(tokenizer: dict[str, Any]) -> None:
-    tokenizer["added_tokens"].append(tokenizer["added_tokens"][-1] | {"id": 5000, "content": "<unused>"})
-
-
-def spelled(tokenizer: dict[str, Any]) -> None:
-    """A token that a text may contain."""
-    unused(tokenizer)
-    tokenizer["added_tokens"][-1]["special"] = False
+# a change of tokenizer.json, and whether it still fits the model
+TOKENIZERS: dict[str, tuple[Callable[[dict[str, Any]], object], bool]] = {
+    "a word far away": (lambda made: made["model"]["vocab"].update({"Ġof": 5000}), False),
+    "an end far away": (lambda made: made.update(post_processor=TEMPLATE), False),
+    "a token that a text may contain": (with_token(special=False), False),
+    "a token that no text contains": (with_token(), True),
+}
 
 
 @pytest.mark.fault("hostile model folder", "a tokenizer of another model", "refused")
-@pytest.mark.parametrize(("change", "fits"), [(far, False), (template, False), (spelled, False), (unused, True)])
-def test_a_tokenizer_of_another_model_is_refused(
-    change: Callable[[dict[str, Any]], None], fits: bool, tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("case", TOKENIZERS)
+def test_a_tokenizer_of_another_model_is_refused(case: str, tmp_path: Path) -> None:
+    change, fits = TOKENIZERS[case]
     folder = tiny_models.save("llama", tmp_path / "llama")
     tokenizer = json.loads((folder / "tokenizer.json").read_text("utf-8"))
     change(tokenizer)
     (folder / "tokenizer.json").write_text(json.dumps(tokenizer), "utf-8")
-    if fits:
+    said = r"the tokenizer has [\d,]+ tokens and the model \d+ embeddings"
+    with contextlib.nullcontext() if fits else refused(said):
         checkpoint.load(str(folder))
-    else:
-        with pytest.raises(InputError, match=r"the tokenizer has [\d,]+ tokens and the model \d+ embeddings"):
-            checkpoint.load(str(folder))
 
 
 # entries of tokenizer_config.json -> the error
@@ -406,9 +347,8 @@ def test_a_wrong_entry_of_a_tokenizer_is_one_line(case: str, tmp_path: Path) -> 
     folder = tiny_models.save("llama", tmp_path / "llama")
     entries, said = WRONG_ENTRIES[case]
     rewrite(folder / "tokenizer_config.json", **entries)
-    with pytest.raises(InputError, match=said) as error:
+    with refused(said):
         checkpoint.load(str(folder))
-    assert "\n" not in str(error.value)
 
 
 @pytest.mark.fault(
@@ -442,30 +382,29 @@ def test_what_a_configuration_says_of_the_machine_is_not_followed(entries: dict[
 def test_weights_that_are_no_floating_point_numbers_are_refused(dtype: torch.dtype, tmp_path: Path) -> None:
     """`transformers` casts them: a quantized model without its scales was scored."""
     folder = tiny_models.save("llama", tmp_path / "llama")
-    weights = load_file(folder / WEIGHTS)
     name = "model.layers.0.mlp.up_proj.weight"
-    save_file(weights | {name: (weights[name] * 100).to(dtype)}, folder / WEIGHTS, {"format": "pt"})
-    with pytest.raises(InputError, match=rf"{WEIGHTS}: the numbers of {name} are \w+, not floating-point ones"):
+    spoil(folder, lambda weights: weights | {name: (weights[name] * 100).to(dtype)})
+    with refused(rf"{WEIGHTS}: the numbers of {name} are \w+, not floating-point ones"):
         checkpoint.load_model(str(folder))
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.float8_e4m3fn])
 def test_floating_point_weights_of_any_type_load(dtype: torch.dtype, tmp_path: Path) -> None:
     folder = tiny_models.save("llama", tmp_path / "llama")
-    weights = {name: tensor.to(dtype) for name, tensor in load_file(folder / WEIGHTS).items()}
-    save_file(weights, folder / WEIGHTS, {"format": "pt"})
+    spoil(folder, lambda weights: {name: tensor.to(dtype) for name, tensor in weights.items()})
     assert checkpoint.load_model(str(folder)).dtype == torch.float32
 
 
 def test_the_small_model_of_modular_is_whole(tmp_path: Path) -> None:
     folder = tiny_models.save("t5", tmp_path / "t5")
-    spoil(folder, without("encoder.block.0.layer.0.SelfAttention.q"), {"num_layers": 3})
+    for change in (without("encoder.block.0.layer.0.SelfAttention.q"), {"num_layers": 3}):
+        spoil(folder, change)
     size = json.loads((folder / "config.json").read_text("utf-8"))["vocab_size"]
-    with pytest.raises(InputError, match=r"1 tensor is missing .*encoder\.block\.0"):
+    with refused(r"1 tensor is missing .*encoder\.block\.0"):
         modular._pretrained(str(folder), size, weights=True)
     tiny_models.save("t5", folder)
     rewrite(folder / "config.json", num_layers=3)
-    with pytest.raises(InputError, match=r"8 tensors are in the weights, but not in the model .*encoder\.block\.3"):
+    with refused(r"8 tensors are in the weights, but not in the model .*encoder\.block\.3"):
         modular._pretrained(str(folder), size, weights=True)
 
 
@@ -476,7 +415,7 @@ def test_a_pipe_is_not_waited_for(name: str, tmp_path: Path) -> None:
     (folder / name).unlink(missing_ok=True)
     os.mkfifo(folder / name)
     for load in (checkpoint.load_model, checkpoint.load_tokenizer):
-        with pytest.raises(InputError, match=rf"{name}: not a regular file"):
+        with refused(rf"{name}: not a regular file"):
             load(str(folder))
 
 
@@ -487,7 +426,7 @@ def test_no_command_uses_it(
 ) -> None:
     folder = tmp_path / "llama"
     shutil.copytree(models["llama"], folder)
-    spoil(folder, without("lm_head"), {})
+    spoil(folder, without("lm_head"))
     words = {
         "train": ["train", "--method", "diff", "--max-steps", "1", "--config", "diffset-1112"],
         "evaluate": ["evaluate", "--tasks", "twiki_probes", "--config", "probes-1112"],
