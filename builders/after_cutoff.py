@@ -140,10 +140,10 @@ class Filter:
         names = rows.column_names or list(next(iter(rows), {}))
         columns = [name for name in _COLUMNS if name in names and not self.config.startswith(_TEXTS)]
         if "published" not in columns and self.interval is None:
-            raise InputError(
-                f"{self.config}: does not say when its rows appeared: it has no column 'published', and no config of "
-                "the dataset names its months with their years, as probes-20211101-20211201 does"
+            lacks = (
+                "no column 'published', and no config names its months with years, as probes-20211101-20211201 does"
             )
+            raise InputError(f"{self.config}: does not say when its rows appeared: it has {lacks}")
         if "+" in split and "kind" not in columns:
             raise UsageError(f"{self.config}: {split!r}: name one split; these rows do not say which split is theirs")
         if not columns:

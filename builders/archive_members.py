@@ -99,9 +99,7 @@ def _zip(path: Path) -> Iterator[zipfile.ZipFile]:
         if isinstance(error, OSError) and error.errno != errno.EINVAL:  # EINVAL: a position outside of the file
             raise
         # RuntimeError: a password, or an unknown compression
-        raise InputError(
-            f"{path}: cannot be unpacked ({error}); download it again, or import unpacked files"
-        ) from None
+        raise InputError(f"{path}: cannot be unpacked ({error}); fetch it again, or import unpacked files") from None
 
 
 def read_csv(

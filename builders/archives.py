@@ -91,9 +91,7 @@ def import_archives(paths: Sequence[Path], out: Path | None = None, card: Card |
     intervals = dict.fromkeys(file.interval for name, file in WIKI_FILES.items() if name in found)
     configs = [name for name, source in CKL_FILES.items() if source.file in found]
     if out is not None and intervals and configs:
-        raise UsageError(
-            "--out: files of TemporalWiki and of CKL need two dataset folders; import one after the other"
-        )
+        raise UsageError("--out: files of TemporalWiki and CKL need two dataset folders; import one after the other")
     for interval in intervals:
         yield from _import_interval(found, interval, (out or WIKI_FOLDER).resolve(), card)
     for name in configs:
@@ -115,10 +113,10 @@ def recognise(paths: Sequence[Path]) -> tuple[dict[str, Member], list[Member]]:
             unknown.append(member)
         elif found.setdefault(name, member).sha256() != member.sha256():
             raise InputError(f"{found[name].where} and {member.where}: two different {name}; name the one to import")
-    if named := [member for member in unknown if member.path in paths and member.inside is None]:
-        raise InputError(
-            f"{named[0].where}: no file of a released archive{did_you_mean(named[0].name, known.values())}"
-        )
+    for member in unknown:
+        if member.path in paths and member.inside is None:
+            near = did_you_mean(member.name, known.values())
+            raise InputError(f"{member.where}: no file of a released archive{near}")
     if not columns.keys() & found.keys():
         where = ", ".join(map(str, paths))
         raise InputError(f"{where}: no CSV file of a released archive; `temporalwiki import --help` names the files")

@@ -201,15 +201,13 @@ class _Build:
         for day, found in zip(self.dates[what], newest, strict=True):
             days = (date.fromisoformat(day) - date.fromisoformat(found[:10])).days if found else 0
             if what == "wiki" and abs(days) > OLDEST_TEXT:
-                raise InputError(
-                    f"{name} of {day}: its newest revision is of {found}, {abs(days)} days "
-                    f"{'before' if days > 0 else 'after'}: is this another dump? If not, use --accept-dates"
-                )
+                of = f"{name} of {day}: its newest revision is of {found}"
+                side = "before" if days > 0 else "after"
+                raise InputError(f"{of}, {abs(days)} days {side}: is this another dump? If not, use --accept-dates")
         if all(newest) and newest[1] < newest[0]:
-            raise InputError(
-                f"{name} of {self.dates[what][1]}: its newest revision is of {newest[1]}, but {self.dates[what][0]} "
-                f"has {newest[0]}: are the dumps swapped? If not, use --accept-dates"
-            )
+            prev, recent = self.dates[what]
+            of = f"{name} of {recent}: its newest revision is of {newest[1]}, but {prev} has {newest[0]}"
+            raise InputError(f"{of}: are the dumps swapped? If not, use --accept-dates")
 
     def _extract_wikidata(self, name: str, dump: Dump, previous: Path | None = None) -> None:
         """Extract a Wikidata dump. Items that ``previous`` has in the same revision are not parsed but copied."""

@@ -101,10 +101,8 @@ def check_place(folder: Path, owner: str | None = None) -> None:
 
 
 def _refuse_others(found: Iterable[manifests.Manifest], owner: str, folder: Path) -> None:
-    if others := {other.owner for other in found} - {owner}:
-        raise InputError(
-            f"{folder}: holds {', '.join(sorted(others))}; a folder holds one wiki, or CKL: choose another --out"
-        )
+    if others := ", ".join(sorted({other.owner for other in found} - {owner})):
+        raise InputError(f"{folder}: holds {others}; a folder holds one wiki, or CKL: choose another --out")
 
 
 def problems(folder: Path, manifest: manifests.Manifest) -> list[str]:

@@ -96,11 +96,9 @@ class TemporalWiki(datasets.ArrowBasedBuilder):  # type: ignore[misc]
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         config: TemporalWikiConfig = self.config
-        work, machine = Path(config.work), find_machine(jobs=config.jobs)
-        folder = work / "dataset"
-        manifest = build(
-            self._sources, folder, work / "build", self._options, machine, accept_dates=config.accept_dates
-        )
+        folder, work = Path(config.work) / "dataset", Path(config.work) / "build"
+        machine, accept = find_machine(jobs=config.jobs), config.accept_dates
+        manifest = build(self._sources, folder, work, self._options, machine, accept_dates=accept)
         [name] = [name for name in manifest.configs if name.startswith(f"{config.name}-")]
         return _splits(folder, manifest, name)
 
@@ -187,12 +185,9 @@ class CKL(datasets.ArrowBasedBuilder):  # type: ignore[misc]
         manifest = write(config, folder)
         for warning in manifest.warnings:
             say(f"warning: {warning}")
-        splits = _splits(folder, manifest, config.name)
-        if not splits:
-            raise InputError(
-                f"{config.name}: no rows; of {config.counts.read:,} read, dropped: {config.counts.dropped}"
-            )
-        return splits
+        if splits := _splits(folder, manifest, config.name):
+            return splits
+        raise InputError(f"{config.name}: no rows; of {config.counts.read:,} read, dropped: {config.counts.dropped}")
 
     def _generate_tables(self, files: list[str]) -> Iterator[tuple[Any, pa.Table]]:
         return _tables(files)

@@ -44,9 +44,7 @@ class Page:
     id: int  # the same at every date
     title: str
     text: str = ""  # wikitext
-    revision: int = (
-        0  # another one whenever the text changes, and higher at later dates; 0: a number made from the date
-    )
+    revision: int = 0  # another one whenever the text changes, higher at later dates; 0: a number made from the date
     timestamp: str = ""  # of the revision, as 2021-12-01T08:15:30Z; "": the dump's date
     parent: int | None = None  # the revision before
     ns: int = 0  # the namespace: 0 for articles

@@ -56,10 +56,8 @@ def commits_until(clone: Path, date: str) -> Iterator[Commit]:
     found = [commit for commit in commits if commit.day <= last]
     if not found:
         if git(clone, "rev-parse", "--is-shallow-repository").strip() == b"true":
-            raise InputError(
-                f"{clone}: a shallow clone, whose first commit is of {commits[0].day}: {date} needs `git fetch "
-                "--unshallow`"
-            )
+            first = f"{clone}: a shallow clone, whose first commit is of {commits[0].day}"
+            raise InputError(f"{first}: {date} needs `git fetch --unshallow`")
         raise NoCommit(f"{clone}: its first commit is of {commits[0].day}; name a later date than {date}")
     yield from reversed(found)
 

@@ -10,18 +10,9 @@ import msgspec
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.terminal import in_line, table
+from temporalwiki.builders import manifests
 from temporalwiki.builders.dataset_folder import problems, strays
-from temporalwiki.builders.manifests import (
-    BuiltManifest,
-    CklCounts,
-    CklManifest,
-    ImportedManifest,
-    Manifest,
-    SplitCounts,
-    StageRun,
-    not_a_dataset,
-    read_manifests,
-)
+from temporalwiki.builders.manifests import AnyManifest, BuiltManifest, CklManifest, Manifest, SplitCounts
 from temporalwiki.builders.streams import compression, pieces
 from temporalwiki.builders.wikidata import extract as wikidata_extract
 from temporalwiki.builders.wikidata.entities import EntityReader, NotAnEntity
@@ -33,11 +24,11 @@ def describe(path: Path) -> str:
     if not path.exists():
         raise InputError(f"{path}: no such file or folder")
     if path.is_dir():
-        manifests = read_manifests(path)
-        if not manifests:
+        described = manifests.read_manifests(path)
+        if not described:
             found = "".join(f"; {stray}" for stray in strays(path, ()))
-            raise InputError(f"{not_a_dataset(path)}{found}; name one, or a file of a dump")
-        return "\n\n".join(describe_manifest(path, manifest) for manifest in manifests)
+            raise InputError(f"{manifests.not_a_dataset(path)}{found}; name one, or a file of a dump")
+        return "\n\n".join(describe_manifest(path, manifest) for manifest in described)
     compression(path)
     start = next((piece.data for piece in pieces(path, allow_truncated=True)), b"").lstrip()
     if start.startswith((b"[", b"{")):
@@ -51,11 +42,11 @@ def describe_problems(path: Path) -> list[str]:
     """Return a line for each fault of a dataset folder; no lines for a dump."""
     if not path.is_dir():
         return []
-    manifests = read_manifests(path)
-    return [*(one for manifest in manifests for one in problems(path, manifest)), *strays(path, manifests)]
+    described = manifests.read_manifests(path)
+    return [*(one for manifest in described for one in problems(path, manifest)), *strays(path, described)]
 
 
-def describe_manifest(folder: Path, manifest: BuiltManifest | ImportedManifest | CklManifest) -> str:
+def describe_manifest(folder: Path, manifest: AnyManifest) -> str:
     """Describe one interval or one CKL config of a dataset folder: its files, its counts and its warnings."""
     imported = ", imported from an archive" if manifest.imported else ""
     if isinstance(manifest, CklManifest):
@@ -96,7 +87,7 @@ def _build_counts(manifest: BuiltManifest) -> list[str]:
     return lines
 
 
-def _stages(stages: Mapping[str, StageRun]) -> list[Sequence[str]]:
+def _stages(stages: Mapping[str, manifests.StageRun]) -> list[Sequence[str]]:
     rows: list[Sequence[str]] = [("stage", "tasks", "kept", "wall s", "CPU s", "MB read", "MB/s of CPU", "peak MB")]
     for name, run in sorted(stages.items(), key=lambda stage: stage[1].began):
         measured = (run.seconds, run.cpu_seconds, run.mb, run.mb_per_cpu_second)
@@ -105,7 +96,7 @@ def _stages(stages: Mapping[str, StageRun]) -> list[Sequence[str]]:
     return rows
 
 
-def _ckl_counts(counts: CklCounts) -> list[str]:
+def _ckl_counts(counts: manifests.CklCounts) -> list[str]:
     lines = [_kept("rows", counts)]
     if counts.relations:
         rows = [("relation", "raw", "kept")]

@@ -82,9 +82,7 @@ def load_dataset(
                 f'or name a repository: load_dataset("ORG/{default}", "{name or example}")'
             )
     if revision is not None and folder.is_dir():
-        raise InputError(
-            f"{path}: a local folder has no revision {revision!r}; leave revision= out, or name a Hub repository"
-        )
+        raise InputError(f"{path}: a local folder has no revision {revision!r}; leave it out, or name a repository")
     kept = None if revision is None else _check_revision(path, name, revision)
     check_card(folder)
     empty, has_rows = _empty_splits(folder, name) if name else ({}, True)
@@ -102,9 +100,8 @@ def load_dataset(
             loaded = datasets.load_dataset(place_of(path), name, split=split, revision=revision, **options)
         else:  # `datasets` would take the newest commit of its cache
             version, commit = kept.parts[-2:]
-            cache = Cache(
-                repo_id=path, dataset_name=path.split("/")[-1], config_name=name, version=version, hash=commit
-            )
+            dataset = path.split("/")[-1]
+            cache = Cache(repo_id=path, dataset_name=dataset, config_name=name, version=version, hash=commit)
             loaded = cache.as_streaming_dataset(split) if streaming else cache.as_dataset(split)
     except ValueError as error:  # of `datasets`, for an unknown config or split
         raise InputError(f"{path}: {in_one_line(error)}") from None
@@ -254,10 +251,8 @@ def _check_revision(path: str, name: str | None, revision: str) -> Path | None:
         found = _cached(path, _check_offline(path, name, revision))
         if name in found:
             return found[name]
-        raise InputError(
-            f"{path}: the offline cache has no {name or 'config without a name'} of {revision}; it has "
-            f"{', '.join(sorted(found)) or 'nothing'}"
-        ) from None
+        wanted, there = name or "config without a name", ", ".join(sorted(found)) or "nothing"
+        raise InputError(f"{path}: the offline cache has no {wanted} of {revision}; it has {there}") from None
     except HfHubHTTPError as error:
         raise InputError(f"{path}: no revision {revision!r} on the Hub: {error}") from None
     return None
@@ -273,10 +268,8 @@ def _check_offline(path: str, name: str | None, revision: str) -> str:
     if re.fullmatch(r"\w[\w.-]*", revision) and revision != "main" and (refs / revision).is_file():
         commit = read_small(refs / revision).decode("ascii", "replace").strip()
     if not re.fullmatch("[0-9a-f]{40}", commit):
-        raise InputError(
-            f"{path}: revision {revision!r} cannot be checked offline; datasets would load any revision of "
-            f"{name or 'it'} in its cache. Go online, or leave revision= out"
-        )
+        any_one = f"datasets would load any revision of {name or 'it'} in its cache. Go online, or leave revision= out"
+        raise InputError(f"{path}: revision {revision!r} cannot be checked offline; {any_one}")
     return commit
 
 

@@ -25,10 +25,9 @@ class Machine:
         if self.jobs < 1:
             raise UsageError(f"--jobs must be at least 1, not {self.jobs}")
         if self.memory < self.jobs * LEAST_MEMORY:
-            raise UsageError(
-                f"--memory {self.memory >> 20}MB is too little: at least {LEAST_MEMORY >> 20}MB for each job, so "
-                f"{self.jobs * LEAST_MEMORY >> 20}MB for --jobs {self.jobs}"
-            )
+            least, all_jobs = LEAST_MEMORY >> 20, self.jobs * LEAST_MEMORY >> 20
+            needed = f"at least {least}MB for each job, so {all_jobs}MB for --jobs {self.jobs}"
+            raise UsageError(f"--memory {self.memory >> 20}MB is too little: {needed}")
 
     @property
     def memory_of_a_job(self) -> int:

@@ -325,10 +325,12 @@ class CklManifest(Manifest, frozen=True, kw_only=True):
         return "", "", self.config
 
 
+OfInterval = BuiltManifest | ImportedManifest
+AnyManifest = BuiltManifest | ImportedManifest | CklManifest
 M = TypeVar("M", bound=Manifest)
 
 
-def checked(content: Any, where: str) -> BuiltManifest | ImportedManifest | CklManifest:
+def checked(content: Any, where: str) -> AnyManifest:
     """Make a manifest from JSON values. Raises InputError, whose message starts with ``where``, if that fails."""
     try:
         if not isinstance(content, dict):
@@ -339,7 +341,7 @@ def checked(content: Any, where: str) -> BuiltManifest | ImportedManifest | CklM
             _check_ckl(manifest)
             return manifest
         kind = ImportedManifest if content.get("imported") else BuiltManifest
-        of_interval: BuiltManifest | ImportedManifest = msgspec.convert(with_content, kind)  # type: ignore[assignment]
+        of_interval: OfInterval = msgspec.convert(with_content, kind)  # type: ignore[assignment]
         _check_interval(of_interval)
         return of_interval
     except (ValueError, msgspec.ValidationError) as error:
@@ -354,7 +356,7 @@ def checked_as(kind: type[M], content: Any, where: str) -> M:
     return manifest
 
 
-def decode(data: bytes, where: str) -> BuiltManifest | ImportedManifest | CklManifest:
+def decode(data: bytes, where: str) -> AnyManifest:
     """Return the manifest in the bytes of a file. Raises InputError, which names ``where`` they come from."""
     try:
         content = msgspec.json.decode(data)
@@ -363,7 +365,7 @@ def decode(data: bytes, where: str) -> BuiltManifest | ImportedManifest | CklMan
     return checked(content, where)
 
 
-def read_manifests(folder: Path) -> list[BuiltManifest | ImportedManifest | CklManifest]:
+def read_manifests(folder: Path) -> list[AnyManifest]:
     """Return the manifests of a dataset folder, oldest interval first.
 
     Raises InputError, which names the file, for one that is damaged or has the wrong name.
@@ -387,12 +389,12 @@ def not_a_dataset(folder: Path) -> str:
     return f"{folder}: no manifests in it, so it is no dataset folder" + (f"; {inner} is one" if inner else "")
 
 
-def read_intervals(folder: Path) -> list[BuiltManifest | ImportedManifest]:
+def read_intervals(folder: Path) -> list[OfInterval]:
     """Return the manifests of intervals in a dataset folder, oldest first; raise InputError as ``read_manifests``."""
     return [manifest for manifest in read_manifests(folder) if not isinstance(manifest, CklManifest)]
 
 
-def find_config(folder: Path, name: str | None) -> tuple[str, BuiltManifest | ImportedManifest | CklManifest] | None:
+def find_config(folder: Path, name: str | None) -> tuple[str, AnyManifest] | None:
     """Return the full name of a local config and its manifest: the newest interval's, as short names have it."""
     for manifest in reversed(read_manifests(folder)):
         for full_name, config in manifest.configs.items():
@@ -401,7 +403,7 @@ def find_config(folder: Path, name: str | None) -> tuple[str, BuiltManifest | Im
     return None
 
 
-def _check_interval(manifest: BuiltManifest | ImportedManifest) -> None:
+def _check_interval(manifest: OfInterval) -> None:
     """Raise ValueError unless all configs and files belong to the manifest's own interval."""
     known = dict(names(kind, manifest.interval) for kind in SCHEMAS)
     if not manifest.imported and not any(name.startswith("diffset-") for name in manifest.configs):

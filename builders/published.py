@@ -20,10 +20,8 @@ from temporalwiki.base.files import read_small, sweep
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.builders.configs import SCHEMAS, names
 from temporalwiki.builders.manifests import (
-    BuiltManifest,
-    CklManifest,
+    AnyManifest,
     Digest,
-    ImportedManifest,
     Language,
     Manifest,
     decode,
@@ -130,9 +128,7 @@ def source_of(data: str, config: str, rows: datasets.Dataset | Mapping[Any, data
         return DataSource(config, repository=repository, commit=commit)
 
 
-def find_on_hub(
-    repository: str, config: str, revision: str
-) -> tuple[str, BuiltManifest | ImportedManifest | CklManifest] | None:
+def find_on_hub(repository: str, config: str, revision: str) -> tuple[str, AnyManifest] | None:
     """Return the full name and the manifest of a config on the Hub; None if no manifest of temporalwiki has it.
 
     Raises the errors of huggingface_hub, and InputError for a damaged manifest.
@@ -149,7 +145,7 @@ def find_on_hub(
     return None
 
 
-def _other_than_english(manifest: BuiltManifest | ImportedManifest | CklManifest) -> str | None:
+def _other_than_english(manifest: AnyManifest) -> str | None:
     return None if manifest.language == "en" else manifest.language
 
 

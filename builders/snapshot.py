@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -181,10 +181,8 @@ def _parts(folder: Path, stem: str) -> tuple[Path, ...]:
             raise InputError(f"{folder}: the part with pages {first} to {last} is missing; {named} lists it")
     for (_, last, file), (first, _, after) in pairwise(parts):
         if first > last + 1:
-            raise InputError(
-                f"{folder}: the part with pages {last + 1} to {first - 1} is missing, "
-                f"between {file.name} and {after.name}"
-            )
+            missing = f"the part with pages {last + 1} to {first - 1} is missing"
+            raise InputError(f"{folder}: {missing}, between {file.name} and {after.name}")
         if first <= last:
             raise InputError(f"{folder}: {file.name} and {after.name} hold the same pages; keep one of them")
     if parts and parts[0][0] > 10:  # content exports begin at the lowest existing id, which is 10 in English
@@ -208,10 +206,8 @@ def check_parts(prev: Dump, recent: Dump) -> None:
     """Raise InputError if the parts of ``recent`` end before the parts of ``prev``: the largest page id only grows."""
     ends = [_PART.search(dump.files[-1].name) for dump in (prev, recent)]
     if ends[0] and ends[1] and int(ends[1][3]) < int(ends[0][3]):
-        raise InputError(
-            f"{recent.files[-1].parent}: the last part is missing: the pages end at {ends[1][3]}, "
-            f"and in {prev.date} at {ends[0][3]}"
-        )
+        where = f"the pages end at {ends[1][3]}, and in {prev.date} at {ends[0][3]}"
+        raise InputError(f"{recent.files[-1].parent}: the last part is missing: {where}")
 
 
 def wikidata_dump(dumps: Path, date: str, exact: bool = False) -> Dump:
@@ -243,7 +239,5 @@ def page_props_file(dumps: Path, wiki: str, date: str) -> Path | None:
 def check_pair(prev: Dump, recent: Dump, what: str) -> None:
     """Raise InputError if ``prev`` and ``recent`` are the same dump. ``what`` names them in the message."""
     if prev.files == recent.files and prev.cut == recent.cut:
-        name: Sequence[str] = prev.files[0].parts[-3:]
-        raise InputError(
-            f"{what}: both sides are {'/'.join(name)}; fetch the dump nearer to the second date, or name both"
-        )
+        both = f"{what}: both sides are {'/'.join(prev.files[0].parts[-3:])}"
+        raise InputError(f"{both}; fetch the dump nearer to the second date, or name both")

@@ -26,10 +26,8 @@ def database(folder: Path, memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
     """
     room = _address_space()
     if room < _LEAST_ROOM:  # DuckDB crashes where the system refuses it memory
-        raise InputError(
-            f"{folder}: this process may use only {room >> 20} MB more (ulimit -v), and DuckDB needs "
-            f"{_LEAST_ROOM >> 20} MB; raise the limit and run the same command again"
-        )
+        limit = f"this process may use only {room >> 20} MB more (ulimit -v), and DuckDB needs {_LEAST_ROOM >> 20} MB"
+        raise InputError(f"{folder}: {limit}; raise the limit and run the same command again")
     memory = min(memory, room // 2)
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".duckdb-", suffix=".part") as temp:
@@ -43,10 +41,8 @@ def database(folder: Path, memory: int) -> Iterator[duckdb.DuckDBPyConnection]:
             with duckdb.connect(config=config) as db:
                 yield db
         except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
-            raise InputError(
-                f"{folder}: DuckDB had too little memory or disk ({memory >> 20} MB of memory): "
-                f"{first_line(error)}; give more --memory, or fewer --jobs"
-            ) from None
+            short = f"DuckDB had too little memory or disk ({memory >> 20} MB of memory): {first_line(error)}"
+            raise InputError(f"{folder}: {short}; give more --memory, or fewer --jobs") from None
         except (duckdb.InterruptException, RuntimeError) as error:
             if "interrupted" not in str(error).lower():
                 raise

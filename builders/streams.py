@@ -93,9 +93,7 @@ def _faster_bz2(path: Path, start: int, end: int) -> Iterator[Piece]:
         except (RuntimeError, ValueError, OSError) as error:
             whole, said = False, str(error)
     if not whole:
-        raise InputError(
-            f"{path}: damaged bz2 data after byte {start}, although its checksum is the listed one: {said}"
-        )
+        raise InputError(f"{path}: damaged bz2 data after byte {start}, although its checksum is as listed: {said}")
 
 
 class _Range(io.RawIOBase):
@@ -172,17 +170,14 @@ def _stream_by_stream(path: Path, kind: str, start: int, allow_truncated: bool) 
                     if not pending and allow_truncated:
                         return
                     if not pending:
-                        raise InputError(
-                            f"{path}: cut off inside the {kind} stream that starts at byte {stream} (the file ends at "
-                            f"byte {position}); fetch it again (build --allow-truncated reads what is there)"
-                        )
+                        where = f"{path}: cut off inside the {kind} stream that starts at byte {stream}"
+                        again = "fetch it again (build --allow-truncated reads what is there)"
+                        raise InputError(f"{where} (the file ends at byte {position}); {again}")
                 try:
                     data = decoder.decompress(pending, OUT)
                 except DAMAGE as error:
-                    raise InputError(
-                        f"{path}: damaged {kind} data in the stream that starts at byte {stream}, "
-                        f"after byte {position}: {error}"
-                    ) from None
+                    where = f"in the stream that starts at byte {stream}, after byte {position}"
+                    raise InputError(f"{path}: damaged {kind} data {where}: {error}") from None
                 position, pending = position + len(pending), b""
                 if decoder.eof:
                     pending = decoder.unused_data

@@ -72,10 +72,8 @@ class Executor(StageExecutor):
     def _run_in_pool(self, ranks: list[int], done: Callable[[int], None], check_interrupt: Callable[[], None]) -> None:
         socket = Path(multiprocessing.util.get_temp_dir(), "listener-12345678")
         if len(os.fsencode(socket)) > _LONGEST_SOCKET:
-            raise UsageError(
-                f"{tempfile.gettempdir()}: too long a path for the sockets that connect processes; give a shorter "
-                "folder in TMPDIR, or --jobs 1"
-            )
+            where = tempfile.gettempdir()
+            raise UsageError(f"{where}: too long a path for sockets; give a shorter folder in TMPDIR, or --jobs 1")
         context = multiprocessing.get_context("forkserver")
         # pyarrow imports pandas if it is installed: once here is faster than in the workers of every stage
         context.set_forkserver_preload(["temporalwiki.builders.build", __name__, "pandas"])
@@ -102,10 +100,8 @@ class Executor(StageExecutor):
                     future.result()
                     done(futures[future])
         except BrokenProcessPool:
-            raise InputError(
-                f"{self.name}: a worker process was killed (out of memory?); run the same command again to continue, "
-                "with fewer --jobs if it happens again"
-            ) from None
+            again = "run the same command again to continue, with fewer --jobs if it happens again"
+            raise InputError(f"{self.name}: a worker process was killed (out of memory?); {again}") from None
         finally:
             for worker in list((pool._processes or {}).values()):
                 worker.terminate()

@@ -141,11 +141,9 @@ class Executor(StageExecutor):
             )
 
     def _killed(self, rank: int, error: Exception) -> InputError:
-        return InputError(
-            f"{self.name}: the worker of task {rank} was killed {ATTEMPTS} times (out of memory?): "
-            f"{first_line(error)}; run the same command again to continue, with more --memory or fewer --jobs if it "
-            "happens again"
-        )
+        killed = f"the worker of task {rank} was killed {ATTEMPTS} times (out of memory?): {first_line(error)}"
+        again = "run the same command again to continue, with more --memory or fewer --jobs if it happens again"
+        return InputError(f"{self.name}: {killed}; {again}")
 
 
 def _libraries() -> dict[str, str]:
@@ -155,13 +153,9 @@ def _libraries() -> dict[str, str]:
 def _run(executor: Executor, rank: int, proof: str, libraries: dict[str, str]) -> None:
     """Run a task in a worker. Raises what the task raises, and InputError if this node cannot take part."""
     if not Path(proof).exists():
-        raise InputError(
-            f"{executor.folder}: the node {platform.node()} does not see this folder: the work folder and the dumps "
-            "must be on storage that all nodes of the Ray cluster share, under the same name"
-        )
+        shared = "all nodes of the Ray cluster must share the work folder and the dumps, under the same names"
+        raise InputError(f"{executor.folder}: the node {platform.node()} does not see this folder: {shared}")
     for name, here in _libraries().items():
-        if here != libraries[name]:
-            raise InputError(
-                f"the node {platform.node()} has {name} {here}, this command {libraries[name]}: install the same"
-            )
+        if here != (there := libraries[name]):
+            raise InputError(f"the node {platform.node()} has {name} {here}, this command {there}: install the same")
     executor.run_task(rank)

@@ -256,8 +256,6 @@ class Executor(StageExecutor):
     def _lost(self, rank: int) -> InputError:
         log = self.folder / "slurm_logs" / f"{self.job_of[rank]}.out"
         hint = f"see {log}" if log.exists() else f"do all nodes share the storage of {self.folder}?"
-        return InputError(
-            f"{self.name}: the job of task {rank} was lost {ATTEMPTS} times (out of memory or time?); {hint}; run the "
-            "same command again to continue, with more --memory, fewer --jobs or a higher SBATCH_TIMELIMIT if it "
-            "happens again"
-        )
+        lost = f"the job of task {rank} was lost {ATTEMPTS} times (out of memory or time?)"
+        more = "with more --memory, fewer --jobs or a higher SBATCH_TIMELIMIT if it happens again"
+        return InputError(f"{self.name}: {lost}; {hint}; run the same command again to continue, {more}")

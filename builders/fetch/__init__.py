@@ -55,9 +55,8 @@ def newest_interval(mirror: str, wiki: str) -> tuple[str, str]:
         dates = server.dates(wiki)
         pairs = consecutive_firsts(dates)
         if not pairs:
-            raise InputError(
-                f"{wiki}: no dumps from the first days of two consecutive months; there are {', '.join(dates[-8:])}"
-            )
+            there = ", ".join(dates[-8:])
+            raise InputError(f"{wiki}: no dumps from the first days of two consecutive months; there are {there}")
         problems: dict[str, str | None] = {}
         for pair in pairs:
             problems |= {date: server.problem(wiki, date) for date in pair if date not in problems}
@@ -81,10 +80,7 @@ def unfinished_dump(mirror: str, wiki: str, after: str) -> str | None:
 
 
 def plan(
-    interval: Interval,
-    dumps: Path,
-    mirrors: Sequence[str],
-    wikidata: tuple[str | None, str | None] = (None, None),
+    interval: Interval, dumps: Path, mirrors: Sequence[str], wikidata: tuple[str | None, str | None] = (None, None)
 ) -> list[Wanted]:
     """Return the files of an interval, in the order of a build; ``wikidata`` is as in ``fetch``.
 
@@ -125,12 +121,8 @@ def _plan(
     begins, ends = dates_of_wikidata([Path(file.path) for file in (*facts_prev, *facts_recent)])
     if ends <= begins and wikidata[1] is None:
         raise NotYet(f"wikidata: no finished JSON dump after that of {begins} and up to {dates[1]}; try later")
-    sides = [
-        Dump(date, tuple(dumps / file.path for file in files))
-        for date, files in zip(
-            (interval.prev, interval.recent, *dates), (prev, recent, facts_prev, facts_recent), strict=True
-        )
-    ]
+    found = zip((interval.prev, interval.recent, *dates), (prev, recent, facts_prev, facts_recent), strict=True)
+    sides = [Dump(date, tuple(dumps / file.path for file in files)) for date, files in found]
     snapshot.check_parts(sides[0], sides[1])
     snapshot.check_pair(sides[2], sides[3], "wikidata")
     wanted = [*prev, *recent, *facts_prev, *facts_recent, *page_props]
@@ -178,10 +170,7 @@ def _kept(dumps: Path, folder: Path) -> list[Wanted]:
 
 
 def fetch(
-    interval: Interval,
-    dumps: Path,
-    mirrors: Sequence[str],
-    wikidata: tuple[str | None, str | None] = (None, None),
+    interval: Interval, dumps: Path, mirrors: Sequence[str], wikidata: tuple[str | None, str | None] = (None, None)
 ) -> list[Path]:
     """Fetch the dumps of ``interval`` into ``dumps`` and return the files in the order of a build.
 
@@ -217,20 +206,15 @@ def left(dumps: Path, file: Wanted) -> int:
 
 def describe_plan(dumps: Path, wanted: Sequence[Wanted]) -> str:
     """Return a table of the files to fetch."""
-    lines = [
-        f"{file.size / 1e6:>12,.1f} MB  {left(dumps, file) / 1e6:>12,.1f} to fetch  {file.path}" for file in wanted
-    ]
-    total, missing = sum(file.size for file in wanted), sum(left(dumps, file) for file in wanted)
-    lines.append(f"{total / 1e6:>12,.1f} MB  {missing / 1e6:>12,.1f} to fetch  {len(wanted)} files")
-    return "\n".join(lines)
+    rows = [(file.size, left(dumps, file), file.path) for file in wanted]
+    rows.append((sum(size for size, *_ in rows), sum(missing for _, missing, _ in rows), f"{len(wanted)} files"))
+    return "\n".join(f"{of / 1e6:>12,.1f} MB  {missing / 1e6:>12,.1f} to fetch  {name}" for of, missing, name in rows)
 
 
 def _check_room(dumps: Path, wanted: Sequence[Wanted]) -> None:
     missing, free = sum(left(dumps, file) for file in wanted), shutil.disk_usage(dumps).free
     if missing > free:
-        raise InputError(
-            f"{dumps}: {missing / 1e9:.1f} GB are missing, but only {free / 1e9:.1f} GB are free; make room"
-        )
+        raise InputError(f"{dumps}: {missing / 1e9:.1f} GB are missing, but {free / 1e9:.1f} GB are free; make room")
 
 
 def _check_place(dumps: Path, wanted: Sequence[Wanted], dates: Sequence[str]) -> None:
@@ -245,9 +229,7 @@ def _check_place(dumps: Path, wanted: Sequence[Wanted], dates: Sequence[str]) ->
             continue  # a build prefers it
         for other in sorted(folder.glob(f"{stem}*.xml*")):
             if other not in paths:
-                raise InputError(
-                    f"{other}: not a file of the dump as the server lists it; remove it, then fetch again"
-                )
+                raise InputError(f"{other}: not a file of the dump as the server lists it; remove it and fetch again")
     taken = [file.name for file in wanted if file.path.startswith("wikidatawiki/")]
     for date, name in zip(dates, taken, strict=False):
         for other in sorted((dumps / "wikidatawiki" / "entities").glob("*/wikidata-????????-all.json.*")):

@@ -101,10 +101,8 @@ def _check_answer(response: httpx2.Response, part: _Part) -> None:
         part.throw_away()
         raise Broken(f"has nothing after {after:,} bytes")
     if total.isascii() and total.isdigit() and int(total) != part.size:
-        raise _WrongBytesError(
-            f"has {int(total):,} bytes, but the list of the dump says {part.size:,}: another version, or an "
-            "incomplete copy"
-        )
+        other = f"has {int(total):,} bytes, but the list of the dump says {part.size:,}"
+        raise _WrongBytesError(f"{other}: another version, or an incomplete copy")
     if response.status_code == 200:
         part.throw_away()
 

@@ -21,21 +21,10 @@ import pyarrow as pa
 
 from temporalwiki.builders.parquet import KeptFile, ParquetWriter, read_rows
 from temporalwiki.builders.stages import Report
+from temporalwiki.builders.wikidata import support
 from temporalwiki.builders.wikidata.cues import Cue, cues_of
 from temporalwiki.builders.wikidata.fact_diff import CANDIDATES
 from temporalwiki.builders.wikidata.respelled import is_respelled
-from temporalwiki.builders.wikidata.support import (
-    BEST,
-    LIST,
-    MENTIONED,
-    STATED,
-    LinkText,
-    Names,
-    Subject,
-    fold,
-    occurrences,
-    support,
-)
 from temporalwiki.builders.wikidata.tables import properties
 from temporalwiki.builders.wikipedia.outline import Place, links, outline
 from temporalwiki.builders.wikipedia.plain_text import UnreadablePage
@@ -51,14 +40,9 @@ _ONLY_HERE = ("page_id", "object_title", "object_aliases", "subject_aliases")
 ALIGNED = pa.schema(
     [
         *(field for field in CANDIDATES if field.name not in _ONLY_HERE),
-        pa.field("page_id", pa.int64()),
-        pa.field("page_revision_id", pa.int64()),
-        pa.field("title", pa.string()),
-        pa.field("evidence", pa.string()),
-        pa.field("support", pa.string()),
-        pa.field("respelled", pa.bool_()),
-        pa.field("strict", pa.bool_()),
-        pa.field("newly_stated", pa.bool_()),
+        *(pa.field(name, pa.int64()) for name in ("page_id", "page_revision_id")),
+        *(pa.field(name, pa.string()) for name in ("title", "evidence", "support")),
+        *(pa.field(name, pa.bool_()) for name in ("respelled", "strict", "newly_stated")),
     ]
 )
 
@@ -95,7 +79,7 @@ def plan(
 def says(sentence: str, label: str) -> bool:
     """Return whether ``sentence`` contains ``label`` as whole words, in the forms of ``plain`` and ignoring case."""
     text, part = (plain(s).casefold() for s in (sentence, label))
-    return any(True for _ in occurrences(text, part))
+    return any(True for _ in support.occurrences(text, part))
 
 
 def run(task: AlignTask, folder: Path) -> Report:
@@ -151,9 +135,9 @@ class _ArticleText:
 
     def __init__(self, title: str, revision_id: int, sentences: Sequence[str], article: _Article) -> None:
         self.title, self.revision_id, self.article = title, revision_id, article
-        self.sentences = [(sentence, text := plain(sentence), fold(text)) for sentence in sentences]
+        self.sentences = [(sentence, text := plain(sentence), support.fold(text)) for sentence in sentences]
 
-    def find(self, names: Names) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
+    def find(self, names: support.Names) -> Iterator[tuple[str, str, list[tuple[int, int]]]]:
         """Yield the sentences that name an object, with their ``plain`` text and the places in it that do."""
         label, others = names.label, names.linked
         for sentence, text, folded in self.sentences:
@@ -183,14 +167,14 @@ class _Article:
     @functools.cached_property
     def folded(self) -> str:
         """The wikitext in that form, without case."""
-        return fold(self.normalised)
+        return support.fold(self.normalised)
 
     @functools.cached_property
-    def links(self) -> list[LinkText]:
+    def links(self) -> list[support.LinkText]:
         """The texts of its links."""
         variant = variant_of(self._task.language)
         text = convert(self.wikitext, variant) if variant else self.wikitext
-        return [LinkText.of(shown, titles) for shown, titles in links(text).items()]
+        return [support.LinkText.of(shown, titles) for shown, titles in links(text).items()]
 
     @functools.cached_property
     def link_texts(self) -> frozenset[str]:
@@ -273,10 +257,10 @@ class _Page:
     def mentioned_before(self, row: dict[str, Any]) -> bool:
         """Return whether the previous article mentions a fact's object anywhere, templates and links included."""
         article, language = self.prev, self.language
-        if any(True for _ in occurrences(article.folded, fold(plain(row["object"])), language)):
+        if any(True for _ in support.occurrences(article.folded, support.fold(plain(row["object"])), language)):
             return True
         aliases = map(plain, row["object_aliases"])
-        if any(True for alias in aliases for _ in occurrences(article.normalised, alias, language)):
+        if any(True for alias in aliases for _ in support.occurrences(article.normalised, alias, language)):
             return True
         return any(row["object_title"] in link.hashes for link in article.links)
 
@@ -288,24 +272,23 @@ def _align(row: dict[str, Any], page: _Page) -> dict[str, Any]:
             raise _NotAligned(f"{name}_without_label")
     text = page.texts(row["split"])
     if text is None:
-        raise _NotAligned(
-            {"changed": "page_not_in_diffset", "deleted": "nothing_removed_from_page"}.get(row["split"], "no_page")
-        )
-    names = Names(row["object"], row["object_title"], text.article.links, page.language)
-    best, rank, level = "", -1, MENTIONED
+        reasons = {"changed": "page_not_in_diffset", "deleted": "nothing_removed_from_page"}
+        raise _NotAligned(reasons.get(row["split"], "no_page"))
+    names = support.Names(row["object"], row["object_title"], text.article.links, page.language)
+    best, rank, level = "", -1, support.MENTIONED
     cues, others = page.cues(row["p"]), text.article.link_texts
-    subject = Subject.of(row["subject"], text.title, *row["subject_aliases"], others=others)
+    subject = support.Subject.of(row["subject"], text.title, *row["subject_aliases"], others=others)
     for sentence, plain_text, spans in islice(text.find(names), _MOST_SENTENCES):
         place = text.article.places.get(sentence, Place())
-        found, word = support(row["p"], row["relation"], plain_text, spans, place, cues, subject)
+        found, word = support.support(row["p"], row["relation"], plain_text, spans, place, cues, subject)
         if found > rank:
             best, rank, level = sentence, found, word
-        if rank == BEST:
+        if rank == support.BEST:
             break
     if rank < 0:
         raise _NotAligned("object_not_in_text")
     aligned = {"page_revision_id": text.revision_id, "title": text.title, "evidence": best, "support": level}
-    newly_stated = row["split"] == "changed" and level in (STATED, LIST) and not page.mentioned_before(row)
+    newly_stated = row["split"] == "changed" and level != support.MENTIONED and not page.mentioned_before(row)
     gone = [*row["gone_objects"], *(name for name in row["previous_objects"] if name not in row["objects"])]
     row |= aligned | {"respelled": row["split"] == "changed" and is_respelled(row["object"], gone)}
     return row | {"strict": _is_strict(row, newly_stated), "newly_stated": newly_stated}
@@ -313,7 +296,7 @@ def _align(row: dict[str, Any], page: _Page) -> dict[str, Any]:
 
 def _is_strict(row: dict[str, Any], newly_stated: bool) -> bool:
     """Return whether a fact is stated or listed and right, and, if it is a changed one, whether it is new."""
-    if row["support"] not in (STATED, LIST) or not row["current"] or row["split"] == "deleted":
+    if row["support"] not in (support.STATED, support.LIST) or not row["current"] or row["split"] == "deleted":
         return False
     if row["split"] == "unchanged":
         return True

@@ -25,9 +25,8 @@ def count(probes: Mapping[str, Iterable[Fact]], folder: Path) -> EntityTypes:
     counts of subjects add up to the number of probes, and so do the counts of objects.
     """
     split_facts = {split: list(facts) for split, facts in probes.items()}
-    classes = _look_up(
-        folder, "class", {n for facts in split_facts.values() for fact in facts for n in (fact.s, fact.o)}
-    )
+    entities = {number for facts in split_facts.values() for fact in facts for number in (fact.s, fact.o)}
+    classes = _look_up(folder, "class", entities)
     names = _look_up(folder, "label", set(classes.values()))
 
     def type_of(entity: int) -> str:

@@ -81,11 +81,8 @@ def line_blocks(task: EntityExtractTask) -> Iterator[tuple[int, list[bytes]]]:
 
     Raises InputError for a line longer than ``MAX_LINE`` bytes.
     """
-    rest, place, skip = (
-        b"",
-        0,
-        task.start > 0,
-    )  # the start of a line that is not complete yet; the first one is skipped
+    rest, place = b"", 0  # the start of a line that is not complete yet
+    skip = task.start > 0  # the first line
     path = Path(task.file)
     range_end = path.stat().st_size if task.end is None else task.end
     for piece in pieces(path, task.start, task.allow_truncated, range_end, task.listed):
@@ -102,10 +99,8 @@ def line_blocks(task: EntityExtractTask) -> Iterator[tuple[int, list[bytes]]]:
                 yield place, block
                 place += sum(map(len, block)) + len(block)
         if len(rest) > MAX_LINE:
-            raise InputError(
-                f"{task.file}: a line longer than {MAX_LINE >> 20} MB at {_place(task, place)}: not a Wikidata JSON "
-                "dump, or a damaged one"
-            )
+            long = f"a line longer than {MAX_LINE >> 20} MB at {_place(task, place)}"
+            raise InputError(f"{task.file}: {long}: not a Wikidata JSON dump, or a damaged one")
     if rest and not skip:
         yield place, [rest]
 
@@ -184,10 +179,7 @@ def check(path: Path, reports: Sequence[Report], allow_truncated: bool) -> str |
         return f"{path.name} has no closing ]; taken for an excerpt and read to its end"
     if allow_truncated:
         return f"{path.name} has no closing ]; read as far as it goes"
-    raise InputError(
-        f"{path}: no closing ] at its end: it was cut off; fetch it again, or read it up to there with "
-        "--allow-truncated"
-    )
+    raise InputError(f"{path}: no closing ] at its end: it was cut off; fetch it again, or use --allow-truncated")
 
 
 def _is_single_stream(task: EntityExtractTask) -> bool:

@@ -22,17 +22,7 @@ from temporalwiki.builders.measurement import give_back_memory
 from temporalwiki.builders.parquet import ParquetWriter, read_columns
 from temporalwiki.builders.sql import database, run_script
 from temporalwiki.builders.stages import Report
-from temporalwiki.builders.wikidata import buckets, cues, labels
-from temporalwiki.builders.wikidata.tables import (
-    BUCKETS,
-    ENTITIES,
-    FACTS,
-    PROPERTIES,
-    Integers,
-    Mask,
-    bucket_ranges,
-    property_records,
-)
+from temporalwiki.builders.wikidata import buckets, cues, labels, tables
 from temporalwiki.builders.wikipedia import extract as wiki_extract
 from temporalwiki.builders.wikipedia.extract import PAGES
 from temporalwiki.builders.wikipedia.page_props import PAGE_ITEMS
@@ -91,12 +81,12 @@ class FactDiffTask(labels.LabelsTask):
 
 def count_tasks(facts: int) -> int:
     """Return how many tasks the comparison of ``facts`` facts is divided into."""
-    return max(1, min(BUCKETS, math.ceil(facts / FACTS_A_TASK)))
+    return max(1, min(tables.BUCKETS, math.ceil(facts / FACTS_A_TASK)))
 
 
 def plan(facts: int, **common: Any) -> list[FactDiffTask]:
     """Group the buckets so that a task has about FACTS_A_TASK facts; ``common`` are the tasks' other fields."""
-    ranges = bucket_ranges(count_tasks(facts))
+    ranges = tables.bucket_ranges(count_tasks(facts))
     return [FactDiffTask(i, first=first, end=end, **common) for i, (first, end) in enumerate(ranges)]
 
 
@@ -278,21 +268,18 @@ def run(task: FactDiffTask, folder: Path, memory: int = 1 << 30) -> Report:
             side: str, table: pa.Schema, columns: Sequence[str], query: str, some: Callable[..., pa.Table] = _all
         ) -> None:
             """Run a query over some rows of an extract in the task's buckets."""
-            folder, name = Path(getattr(task, side)), "facts" if table is FACTS else "entities"
+            folder, name = Path(getattr(task, side)), "facts" if table is tables.FACTS else "entities"
             schema = pa.schema([table.field(column) for column in columns])
             _load(db, map(some, buckets.read(folder, name, task.first, task.end, columns)), schema, query)
 
         for side in ("prev", "recent"):
-            load(side, ENTITIES, _RECORD, _ITEMS.format(side=side))
+            load(side, tables.ENTITIES, _RECORD, _ITEMS.format(side=side))
         run_script(db, _TOUCHED, {})
         _find_pages(db, task)
-        load("recent", FACTS, ("s", "p", "o", "best", "seen"), _SAMPLED, sample)
+        load("recent", tables.FACTS, ("s", "p", "o", "best", "seen"), _SAMPLED, sample)
         run_script(db, _WANTED, {})
-        for side, name, wanted in (
-            ("prev", "prev_statements", "prev_touched"),
-            ("recent", "recent_read", "recent_wanted"),
-        ):
-            load(side, FACTS, (*_STATEMENT, "seen"), _STATEMENTS.format(table=name, wanted=wanted))
+        for side, name, wanted in (("prev", "statements", "prev_touched"), ("recent", "read", "recent_wanted")):
+            load(side, tables.FACTS, (*_STATEMENT, "seen"), _STATEMENTS.format(table=f"{side}_{name}", wanted=wanted))
         give_back_memory()
         run_script(db, _COMPARED, values)
         same = db.sql("SELECT s, p, o, true AS best FROM compared WHERE in_prev AND in_recent AND NOT ended")
@@ -376,7 +363,7 @@ def _sample(share: float, seed: int, rows: pa.Table) -> pa.Table:
     return rows.filter(pa.array(best & sampled(share, seed, s, p, o)))
 
 
-def sampled(share: float, seed: int, *columns: Integers) -> Mask:
+def sampled(share: float, seed: int, *columns: tables.Integers) -> tables.Mask:
     """Return for each fact whether it is in a random sample. This depends only on the fact, ``share`` and ``seed``.
 
     The hash is the finalizer of SplitMix64 (Steele, Lea and Flood, 2014) over the seed and one column after another.
@@ -399,7 +386,7 @@ def _find_pages(db: duckdb.DuckDBPyConnection, task: FactDiffTask) -> None:
     db.execute("CREATE TEMP TABLE page_items (page_id BIGINT, item BIGINT)")
     if task.page_items is not None:
         source = read_columns([Path(task.page_items)], PAGE_ITEMS.names)
-        wanted = f"item % {BUCKETS} >= {task.first} AND item % {BUCKETS} < {task.end}"
+        wanted = f"item % {tables.BUCKETS} >= {task.first} AND item % {tables.BUCKETS} < {task.end}"
         _load(db, source, PAGE_ITEMS, f"INSERT INTO page_items FROM source WHERE {wanted}")
     columns = pa.schema([PAGES.field(name) for name in ("page_id", "article", "title")])
     for articles, query in ((task.prev_articles, _ARTICLES_THEN), (task.recent_articles, _ARTICLES_NOW)):
@@ -414,10 +401,10 @@ def _properties(*extracts: Path) -> list[pa.Table]:
 
     DuckDB could read the records, but would not verify checksums.
     """
-    found = [property_records(extract) for extract in extracts]
+    found = [tables.property_records(extract) for extract in extracts]
     if not any(table.num_rows for table in found):
         rows = [{"p": p, "lastrevid": 0, "label": label, "seen": 0} for p, label in cues.labels().items()]
-        found[-1] = pa.Table.from_pylist(rows, PROPERTIES)
+        found[-1] = pa.Table.from_pylist(rows, tables.PROPERTIES)
     return found
 
 
@@ -435,9 +422,8 @@ def _counts(db: duckdb.DuckDBPyConnection) -> Report:
         FROM compared
         """
     ).fetchall()
-    without_article = db.execute(
-        "SELECT split, count(*) FROM found ANTI JOIN facts USING (split, s, p, o) GROUP BY split"
-    ).fetchall()
+    query = "SELECT split, count(*) FROM found ANTI JOIN facts USING (split, s, p, o) GROUP BY split"
+    without_article = db.execute(query).fetchall()
     return {
         "facts": {
             "prev": untouched + prev,

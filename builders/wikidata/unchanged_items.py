@@ -19,17 +19,8 @@ from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import read_json, write_json
 from temporalwiki.builders import stages
 from temporalwiki.builders.stages import Report
-from temporalwiki.builders.wikidata import buckets
+from temporalwiki.builders.wikidata import buckets, tables
 from temporalwiki.builders.wikidata.entities import DROPPED
-from temporalwiki.builders.wikidata.tables import (
-    BUCKETS,
-    COPIED,
-    ENTITIES,
-    FACTS,
-    BucketWriter,
-    bucket_ranges,
-    integers,
-)
 
 ITEMS_A_TASK = 500_000
 _FINISHED = "finished.json"
@@ -48,7 +39,7 @@ class CopyTask:
 
 def plan(items: int, base: str) -> list[CopyTask]:
     """Group the buckets so that a task has about ITEMS_A_TASK of ``items``."""
-    ranges = bucket_ranges(max(1, min(BUCKETS, items // ITEMS_A_TASK)))
+    ranges = tables.bucket_ranges(max(1, min(tables.BUCKETS, items // ITEMS_A_TASK)))
     return [CopyTask(i, base, first, end) for i, (first, end) in enumerate(ranges)]
 
 
@@ -60,16 +51,20 @@ def run(task: CopyTask, folder: Path) -> Report:
     """
     base, name = folder.parent.parent / task.base, f"{task.index:05d}"
     lines = buckets.read(folder.parent, "unchanged", task.first, task.end, ("s",))
-    numbers = [np.empty(0, np.int64), *(integers(rows, "s") for rows in lines)]
+    numbers = [np.empty(0, np.int64), *(tables.integers(rows, "s") for rows in lines)]
     items, times = np.unique(np.concatenate(numbers), return_counts=True)
     counts, found = dict.fromkeys(_COUNTS, 0), 0
-    with BucketWriter(folder, "facts", name) as facts, BucketWriter(folder, "entities", name) as entities:
-        for rows in buckets.read(base, "entities", task.first, task.end, ENTITIES.names):
+    with (
+        tables.BucketWriter(folder, "facts", name) as facts,
+        tables.BucketWriter(folder, "entities", name) as entities,
+    ):
+        for rows in buckets.read(base, "entities", task.first, task.end, tables.ENTITIES.names):
             records = rows.filter(pa.array(buckets.subject_in(rows, items)))
             if not records.num_rows:
                 continue
             found += records.num_rows
-            which = np.repeat(np.arange(records.num_rows), times[buckets.find(items, integers(records, "s"))[0]])
+            places = buckets.find(items, tables.integers(records, "s"))[0]
+            which = np.repeat(np.arange(records.num_rows), times[places])
             nth = np.arange(len(which)) - np.searchsorted(which, which)
             records = _seen(records.take(pa.array(which)), -1 - nth)
             entities.add_table(records)
@@ -77,7 +72,7 @@ def run(task: CopyTask, folder: Path) -> Report:
                 counts[column] += pc.sum(records[column]).as_py()
         if found != len(items):
             raise InputError(f"{base}: {found} of {len(items)} items found; delete {folder.parent} and build again")
-        for rows in buckets.read(base, "facts", task.first, task.end, FACTS.names):
+        for rows in buckets.read(base, "facts", task.first, task.end, tables.FACTS.names):
             rows = rows.filter(pa.array(buckets.subject_in(rows, items)))
             facts.add_table(_seen(rows, np.full(rows.num_rows, -1)))
     return {
@@ -119,4 +114,4 @@ def lost(folder: Path) -> Path | None:
         return None
     if (found := finished(folder)) is None:
         return folder / _FINISHED
-    return stages.lost(folder) or (stages.lost(folder / COPIED) if found.base is not None else None)
+    return stages.lost(folder) or (stages.lost(folder / tables.COPIED) if found.base is not None else None)

@@ -140,10 +140,8 @@ def check(dump: Dump, reports: Sequence[Report], allow_truncated: bool) -> str |
     closed = total(reports, "closed")
     cut = [file for file in dump.files if not closed[file.name]]
     if cut and not allow_truncated:
-        raise InputError(
-            f"{cut[0]}: no </mediawiki> at its end: it was cut off; fetch it again, or read it up to there with "
-            "--allow-truncated"
-        )
+        said = "no </mediawiki> at its end: it was cut off; fetch it again, or use --allow-truncated"
+        raise InputError(f"{cut[0]}: {said}")
     return f"no </mediawiki> in {', '.join(file.name for file in cut)}; read as far as it goes" if cut else None
 
 

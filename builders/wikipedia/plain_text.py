@@ -18,20 +18,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from temporalwiki.base.json_files import read_yaml
+from temporalwiki.builders.wikipedia import prose_lines
 from temporalwiki.builders.wikipedia.formulas import plain_formula
 from temporalwiki.builders.wikipedia.languages import is_redirect, language_of, mediawiki_names
-from temporalwiki.builders.wikipedia.prose_lines import (
-    ASIDE,
-    END_NAMED,
-    FORMULA,
-    GONE,
-    MARKS,
-    NAMED,
-    NAMES,
-    PAGE_START,
-    Lines,
-    read_lines,
-)
 from temporalwiki.builders.wikipedia.template_text import Rules, template_name, template_text
 from temporalwiki.builders.wikipedia.variants import convert
 from temporalwiki.builders.wikipedia.words import words
@@ -67,18 +56,20 @@ def paragraphs(wikitext: str, *, namespaces: Mapping[str, int] | None = None, la
     return read_page(wikitext, namespaces=namespaces, language=language).paragraphs
 
 
-def read_page(wikitext: str, *, namespaces: Mapping[str, int] | None = None, language: str = "en") -> Lines:
+def read_page(
+    wikitext: str, *, namespaces: Mapping[str, int] | None = None, language: str = "en"
+) -> prose_lines.Lines:
     """Return the ``paragraphs`` of a page, and the names of the templates that were dropped inside prose."""
     text = _normalized(wikitext)
     if text[:40].lstrip().lower().startswith("#redirect") or is_redirect(text):
-        return Lines([], PAGE_START, [])
+        return prose_lines.Lines([], prose_lines.PAGE_START, [])
     wiki = _Wiki(namespaces, language)
-    return read_lines(_lines(text, wiki), PAGE_START, wiki.language.headings)
+    return prose_lines.read_lines(_lines(text, wiki), prose_lines.PAGE_START, wiki.language.headings)
 
 
 def read_versions(
     previous: str, recent: str, *, namespaces: Mapping[str, int] | None = None, language: str = "en"
-) -> tuple[Lines, Lines]:
+) -> tuple[prose_lines.Lines, prose_lines.Lines]:
     """Return what ``read_page`` returns of two versions of a page.
 
     Raises UnreadablePage. If the previous version cannot be read, the reason ends in "_in_prev".
@@ -93,7 +84,7 @@ def read_versions(
 def _normalized(text: str) -> str:
     if len(text) > MAX_CHARACTERS:
         raise UnreadablePage("too_long")
-    for mark in MARKS:
+    for mark in prose_lines.MARKS:
         if mark in text:  # searching is faster than replacing
             text = text.replace(mark, "")
     if "\r" in text:
@@ -111,12 +102,12 @@ class _Wiki:
     def replace_template(self, inside: Frame, before: str, after: str) -> tuple[str, str]:
         """Return what replaces a template, and the text after it."""
         for index in range(1, len(inside), 2):
-            if NAMED in inside[index]:
-                inside[index] = NAMES.sub("", inside[index])
+            if prose_lines.NAMED in inside[index]:
+                inside[index] = prose_lines.NAMES.sub("", inside[index])
         rules = self.language.templates
         shown = template_text(inside, rules, self.language.writing)
         if not shown:
-            shown = _named(inside[0], before, rules) + (GONE if before[-1:] in _BEFORE_GONE else "")
+            shown = _named(inside[0], before, rules) + (prose_lines.GONE if before[-1:] in _BEFORE_GONE else "")
         if inside[0][:1] == "{" and after[:1] == "}":  # {{{a parameter}}}
             after = after[1:]
         return shown, after
@@ -185,7 +176,7 @@ def _without_verbatim(text: str) -> str:
                 before = indent
                 end = line_end.end()
             elif before[-1:] == " ":
-                left = GONE
+                left = prose_lines.GONE
         else:
             line_start = False
             name = match[1].lower()
@@ -201,7 +192,7 @@ def _without_verbatim(text: str) -> str:
             else:
                 never_closed.add(name)
             if not left and before[-1:] in _BEFORE_GONE:
-                left = GONE
+                left = prose_lines.GONE
         kept += (before, left)
         position = end
         match = _VERBATIM.search(text, position)
@@ -228,7 +219,7 @@ def _kept_content(tag: str, attributes: str, content: str) -> str:
         if (formula := plain_formula(content, chemical=tag != "math")) is not None:
             return formula.translate(_INERT)
         stop = content.rstrip()[-1:]  # the sentence's punctuation, inside the formula
-        return FORMULA + (stop if stop in (".", ",", ";") else "")
+        return prose_lines.FORMULA + (stop if stop in (".", ",", ";") else "")
     if tag in ("source", "syntaxhighlight") and _INLINE_CODE.search(attributes) and "\n" not in content:
         return content.translate(_INERT)
     return content.translate(_INERT) if tag == "nowiki" else ""
@@ -302,17 +293,19 @@ def _named(start: str, before: str, rules: Rules) -> str:
     name = template_name(start)
     if name in rules or name.startswith("cite ") or not _NAME.fullmatch(name):
         return ""
-    return f"{NAMED}{name}{END_NAMED}"
+    return f"{prose_lines.NAMED}{name}{prose_lines.END_NAMED}"
 
 
 # ---------------------------------------------------------------------------------------------------
 # Pass 3: tables.
 
-_TABLE = re.compile(rf"\n[ \t:*#;{GONE}]*+(?:(\{{\|)|\|\}}(?!\}}))|<(?:(table)\b[^<>]*|/table\s*)>", re.IGNORECASE)
+_TABLE = re.compile(
+    rf"\n[ \t:*#;{prose_lines.GONE}]*+(?:(\{{\|)|\|\}}(?!\}}))|<(?:(table)\b[^<>]*|/table\s*)>", re.IGNORECASE
+)
 _HEADING_LINE = re.compile(r"\n=")
 
 
-_LONE_TEMPLATE = re.compile(rf"\n[ \t]*+{GONE}[ \t{GONE}]*+(?=\n|\Z)")
+_LONE_TEMPLATE = re.compile(rf"\n[ \t]*+{prose_lines.GONE}[ \t{prose_lines.GONE}]*+(?=\n|\Z)")
 
 
 def _end_of_rows(text: str, start: int, end: int) -> int:
@@ -336,7 +329,7 @@ def _without_tables(text: str) -> str:
             spans.append((opened.pop(), match.end()))
         else:
             section = max(before, text.rfind("\n=", before, match.start()))
-            if (start := text.find(f"\n{GONE}\n!", section, match.start())) >= 0:
+            if (start := text.find(f"\n{prose_lines.GONE}\n!", section, match.start())) >= 0:
                 spans.append((start, match.end()))  # a template opened it
         before = match.end()
     if opened:
@@ -417,7 +410,7 @@ def _without_links(text: str, hidden: AbstractSet[str]) -> list[Frame]:
 def _without_external(text: str) -> str:
     if "[" not in text:
         return text
-    return _EXTERNAL.sub(lambda match: match[1].strip() or GONE, text)
+    return _EXTERNAL.sub(lambda match: match[1].strip() or prose_lines.GONE, text)
 
 
 def _prefix(target: str) -> str | None:
@@ -432,7 +425,7 @@ def _shown_text(inside: Frame, hidden: AbstractSet[str]) -> str:
     if ":" in target:
         prefix = _prefix(target)
         if prefix in hidden:
-            return ASIDE
+            return prose_lines.ASIDE
         if not prefix:
             target = target.lstrip(" :")
     if len(inside) > 1:

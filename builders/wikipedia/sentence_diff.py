@@ -353,6 +353,9 @@ def run(task: SentenceDiffTask, folder: Path) -> Report:
     return diff.report()
 
 
+_WORDS = ("words", "words_new", "words_reworded", "words_of_other_typography")
+
+
 class _RangeDiff(contextlib.ExitStack):
     """The output files and counters of one task."""
 
@@ -363,10 +366,8 @@ class _RangeDiff(contextlib.ExitStack):
         self.wanted = self.sampled | task.whole  # articles whose whole text is written
         self.previous_pages = _PreviousPages(Path(task.prev), task.first, task.end)
         new = np.flatnonzero(~np.isin(recent.page_ids, self.previous_pages.pages))
-        # titles of new pages that another page had in prev
-        self.old_titles = titles_among(
-            files(Path(task.prev), "pages"), sorted({recent[at]["title"] for at in new.tolist()})
-        )
+        titles = sorted({recent[at]["title"] for at in new.tolist()})
+        self.old_titles = titles_among(files(Path(task.prev), "pages"), titles)  # of new pages: another one had them
         self.pages = {"read": len(recent), "unchanged": 0, "new": 0, "updated": 0}
         self.dropped: dict[str, int] = {}
         self.unchanged_because = {"same_revision": 0, "same_wikitext": 0, "same_sentences": 0, "only_deletions": 0}
@@ -374,23 +375,13 @@ class _RangeDiff(contextlib.ExitStack):
         self.duplicates, self.prev_duplicates = recent.duplicates, prev.duplicates
         self.prev = {"prev_articles": len(prev), "in_both": 0, "deleted": 0}
         self.prev_dropped: dict[str, int] = {}
-        self.text = dict.fromkeys(
-            (
-                "paragraphs", "sentences", "words", "words_new", "words_reworded", "words_of_other_typography",
-                "sentences_without_formula",
-            ),
-            0,
-        )  # fmt: skip
+        self.text = dict.fromkeys(("paragraphs", "sentences", *_WORDS, "sentences_without_formula"), 0)
         self.templates: dict[str, int] = {}  # dropped inside prose
         name = f"{task.index:05d}.parquet"
+        tables = {"diffset": CHANGED, "deletions": CHANGED, "unchanged": WHOLE, "wikipedia": WHOLE}
         self.out = {
             table: self.enter_context(ParquetWriter(folder / f"{table}-{name}", schema, rows=4096))
-            for table, schema in (
-                ("diffset", CHANGED),
-                ("deletions", CHANGED),
-                ("unchanged", WHOLE),
-                ("wikipedia", WHOLE),
-            )
+            for table, schema in tables.items()
         }
 
     def vanished(self, before: Article) -> None:

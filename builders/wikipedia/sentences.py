@@ -43,11 +43,7 @@ _CLOSING = re.compile(r"[⁰¹²³⁴-⁹)\]\"'”’»]+(?: |$)")
 _YEAR_AFTER_STOP = re.compile(r"(?<=[^\W\d_]{3}\.) (?=[12]\d{3}\b(?!\.))")
 
 
-def article_sentences(
-    wikitext: str,
-    language: str,
-    namespaces: Mapping[str, int] | None = None,
-) -> list[Paragraph]:
+def article_sentences(wikitext: str, language: str, namespaces: Mapping[str, int] | None = None) -> list[Paragraph]:
     """Return the paragraphs of an article as sentences, in NFC with single spaces.
 
     Raises UnreadablePage, with a reason, for a page that cannot be read or takes longer than SECONDS.

@@ -647,9 +647,5 @@ RENDERERS: dict[str, Renderer] = {
     "uss": _prefixed_ship, "ship": _ship, "harvtxt": _textual_citation,
 }  # fmt: skip
 # Rules for all templates whose names begin with a prefix.
-FAMILIES: dict[str, Renderer] = {
-    "lang-": _language_in_name,
-    "script/": _text,
-    "ipa-": _pronunciation,
-}
+FAMILIES: dict[str, Renderer] = {"lang-": _language_in_name, "script/": _text, "ipa-": _pronunciation}
 _FAMILY_NAMES = tuple(FAMILIES)

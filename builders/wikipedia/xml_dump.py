@@ -160,10 +160,8 @@ def read_pages(
     # bytes after the range were only read to finish its last page
     counts.bytes = reader.bytes if reader.range_bytes is None else reader.range_bytes
     if start == 0 and end is None and not counts.complete and not allow_truncated:
-        raise InputError(
-            f"{path}: no </mediawiki> at its end: it was cut off after page {counts.pages}; fetch it "
-            "again, or read it up to there with --allow-truncated"
-        )
+        cut = f"{path}: no </mediawiki> at its end: it was cut off after page {counts.pages}"
+        raise InputError(f"{cut}; fetch it again, or use --allow-truncated")
 
 
 class _RangeEnd(Exception):
