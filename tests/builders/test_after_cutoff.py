@@ -80,9 +80,8 @@ NO_CUTOFF: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", NO_CUTOFF)
-def test_a_cutoff_that_says_no_date(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text, line = NO_CUTOFF[case]
+@pytest.mark.parametrize(("text", "line"), NO_CUTOFF.values(), ids=NO_CUTOFF)
+def test_a_cutoff_that_says_no_date(text: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     none: dict[str, str | None] = dict.fromkeys(("cutoff", "low", "high"))
     write_cutoff(Path("unsure"), "org/unsure", **none | {"verdict": "cannot tell"})
@@ -151,9 +150,8 @@ def rows_of(row: dict[str, Any]) -> datasets.Dataset:
     return datasets.Dataset.from_list([{**row, "text": "x"}], datasets.Features(features))
 
 
-@pytest.mark.parametrize("case", ROWS)
-def test_which_rows_are_newer(case: str) -> None:
-    config, split, row, expected = ROWS[case]
+@pytest.mark.parametrize(("config", "split", "row", "expected"), ROWS.values(), ids=ROWS)
+def test_which_rows_are_newer(config: Any, split: str, row: dict[str, Any], expected: dict[str, Any]) -> None:
     rows = rows_of(row)
     for day, kept in expected.items():
         newer = Filter.of(After(day), config, AVAILABLE)
@@ -168,9 +166,8 @@ UNDATED = {
 }
 
 
-@pytest.mark.parametrize("case", UNDATED)
-def test_rows_that_nothing_dates(case: str) -> None:
-    config, row, line = UNDATED[case]
+@pytest.mark.parametrize(("config", "row", "line"), UNDATED.values(), ids=UNDATED)
+def test_rows_that_nothing_dates(config: Any, row: dict[str, Any], line: str) -> None:
     rows = datasets.Dataset.from_list([{"text": "x", **row}])
     with pytest.raises(InputError, match=line):
         Filter.of(After(OCTOBER), config, AVAILABLE).kept(rows, "train")
@@ -196,13 +193,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("after", "kept"),
     [("2021-10", ["s0", "s1"]), (Date(2021, 11, 5), ["s1"]), ("results/a", []), (None, ["s0", "s1", "s2"])],
 )
-def test_it_loads_what_is_newer(
-    after: Any,
-    kept: list[str],
-    name: str,
-    streaming: bool,
-    folder: Path,
-) -> None:
+def test_it_loads_what_is_newer(after: Any, kept: list[str], name: str, streaming: bool, folder: Path) -> None:
     write_cutoff(Path("results/a"), high="2021-12")
     loaded = temporalwiki.load_dataset("data", name, streaming=streaming, after_cutoff=after)
     assert [row["subject"] for row in loaded["changed"]] == kept
@@ -219,8 +210,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_what_it_cannot_load(case: str, folder: Path) -> None:
-    changed, error, line = WRONG[case]
+@pytest.mark.parametrize(("changed", "error", "line"), WRONG.values(), ids=WRONG)
+def test_what_it_cannot_load(changed: dict[str, Any], error: Any, line: str, folder: Path) -> None:
     with pytest.raises(error, match=line):
         temporalwiki.load_dataset("data", **{"name": CONFIG, "after_cutoff": "2021-10", **changed})

@@ -35,9 +35,8 @@ READ = {
 
 
 @pytest.mark.fault("hostile CSV", "formulas, markup, line breaks in cells, other scripts", "they come back unchanged")
-@pytest.mark.parametrize("case", READ)
-def test_what_is_read(case: str, tmp_path: Path) -> None:
-    data, rows = READ[case]
+@pytest.mark.parametrize(("data", "rows"), READ.values(), ids=READ)
+def test_what_is_read(data: Any, rows: list[dict[str, Any]], tmp_path: Path) -> None:
     warnings: list[str] = []
     assert rows_of(written(tmp_path, data), warnings) == rows
     cut = ["file.csv: its last line has no end: was the file cut off?"]
@@ -47,17 +46,11 @@ def test_what_is_read(case: str, tmp_path: Path) -> None:
 REFUSED = {
     "nothing": (b"", "the column a is missing"),
     "an empty line first": (b"\na,b\n", "the column a is missing"),
-    "another header": (
-        b"a,c\nx,y\n",
-        "the column b is missing or there twice; the file has the columns a, c",
-    ),
+    "another header": (b"a,c\nx,y\n", "the column b is missing or there twice; the file has the columns a, c"),
     "a column twice": (b"a,b,B\nx,y,z\n", "the column b is missing or there twice"),
     "too few cells": (b"a,b\nx,y\n\nz\n", "line 4: 1 cells, but 2 columns"),
     "too many cells": (b"a,b\nx,y,z\n", "line 2: 3 cells, but 2 columns"),
-    "cut off within quotes": (
-        b'a,b\nx,y\n"z\n,',
-        "line 3: unexpected end of data; is it CSV",
-    ),
+    "cut off within quotes": (b'a,b\nx,y\n"z\n,', "line 3: unexpected end of data; is it CSV"),
     "text after a quote": (b'a,b\n"x"y,z\n', "line 2: ',' expected after '\"'"),
     "a carriage return alone": (b"a,b\nx,y\rz,w\n", "line 2: new-line character seen in unquoted field"),
     "a NUL byte": (b'a,b\nx,"y\n\0"\n', "line 2: a NUL byte"),
@@ -70,9 +63,8 @@ REFUSED = {
 @pytest.mark.fault(
     "hostile CSV", "cut quotes, NUL, other encodings, too few and too many cells", "refused with file and line"
 )
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused_and_where(case: str, tmp_path: Path) -> None:
-    data, said = REFUSED[case]
+@pytest.mark.parametrize(("data", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused_and_where(data: Any, said: str, tmp_path: Path) -> None:
     member = written(tmp_path, data)
     with pytest.raises(InputError) as refusal:
         rows_of(member)
@@ -116,9 +108,7 @@ def test_a_quote_that_is_never_closed_ends_before_memory_does(tmp_path: Path, mo
     monkeypatch.setattr(archive_members, "LONGEST_CELL", 1000)
     monkeypatch.setattr(archive_members, "LONGEST_ROW", 4000)
     endless = written(tmp_path, b'a,b\nx,y\nz,"' + b"text\n" * 10_000)
-    with pytest.raises(
-        InputError, match=r"line 3: field larger than field limit \(1000\); is it CSV in UTF-8, with all quotes closed"
-    ):
+    with pytest.raises(InputError, match=r"line 3: field larger than field limit \(1000\); .* with all quotes closed"):
         rows_of(endless)
     one_line = written(tmp_path, b"a,b\nx,y\n" + b"0123456789," * 10_000)
     with pytest.raises(InputError, match=r"line 3: a row of more than 4,000 bytes"):
@@ -181,9 +171,8 @@ def test_nothing_of_a_zip_is_unpacked(tmp_path: Path) -> None:
 def test_a_bomb_is_refused_before_it_is_opened(tmp_path: Path) -> None:
     bomb = packed(tmp_path / "bomb.zip", {"text.csv": b"text\n" + b"a" * (65 << 20)})
     [member] = members([bomb])
-    with pytest.raises(
-        InputError, match=r"bomb\.zip: text\.csv: \d\d,\d{3} bytes would be 68,157,445 bytes unpacked: refused"
-    ):
+    said = r"bomb\.zip: text\.csv: \d\d,\d{3} bytes would be 68,157,445 bytes unpacked: refused"
+    with pytest.raises(InputError, match=said):
         list(read_csv(member, ("text",)))
 
 

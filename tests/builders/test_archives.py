@@ -13,8 +13,6 @@ from typing import Any
 
 import datasets
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import temporalwiki
 from temporalwiki.base.errors import InputError, UsageError
@@ -72,9 +70,7 @@ def test_a_diffset_becomes_texts_and_nothing_else(here: Path) -> None:
     rows = [["0", 'A "b"\n\nc </script>'], ["1", " \n"], ["2", long], ["3", long]]
     write(here / DIFFSET, ("", "text"), rows)
     [said] = import_archives([here / DIFFSET])
-    assert said.endswith(
-        "diffset-20210801-20210901 (in short diffset-0809), split train: 3 of 4 rows, dropped 1: no text"
-    )
+    assert said.endswith("20210901 (in short diffset-0809), split train: 3 of 4 rows, dropped 1: no text")
     loaded = list(datasets.load_dataset("temporalwiki", "diffset-0809", split="train", cache_dir=str(here / "cache")))
     assert [row.pop("text") for row in loaded] == ['A "b"\n\nc </script>', long, long]
     assert loaded == [dict.fromkeys(name for name in SCHEMAS["diffset"].names if name != "text")] * 3
@@ -102,29 +98,8 @@ def test_facts_that_are_kept_and_dropped(here: Path) -> None:
     )
 
 
-texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"), max_size=4)
-
-
-@given(st.lists(st.tuples(texts, texts, texts), max_size=12))
-def test_every_row_is_kept_or_counted(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]
-) -> None:
-    folder = tmp_path_factory.getbasetemp() / "facts"
-    path = write(folder / CHANGED, FACTS, rows)
-    counts, found = archives.RowCounts(), archives.Member(path)
-    good = list(dict.fromkeys(row for row in rows if all(text.strip() for text in row)))
-    if not good:
-        with pytest.raises(InputError, match="no rows to import"):
-            list(archives.read_facts(found, "changed", counts, []))
-    else:
-        kept = list(archives.read_facts(found, "changed", counts, []))
-        assert [(row["subject"], row["relation"], row["object"]) for row in kept] == good
-    assert counts.read == len(rows) == counts.kept + sum(counts.dropped.values())
-
-
 def test_no_trace_is_left_of_a_failed_import(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(here / "in" / CHANGED, FACTS, [["a", "b", "c"]])
-    write(here / "in" / UNCHANGED, FACTS, [["d", "e", "f"]])
+    write_probes(here / "in")
     list(import_archives([here / "in"]))
     before = contents(here / "temporalwiki")
     (here / "in" / CHANGED).write_bytes(b'subject,relation,object\na,b,c\n"open\n')
@@ -139,8 +114,7 @@ def test_no_trace_is_left_of_a_failed_import(here: Path, monkeypatch: pytest.Mon
 
 
 def test_a_zip_with_hostile_names_gives_the_same_data_and_no_other_file(here: Path) -> None:
-    write(here / "in" / CHANGED, FACTS, [["a", "b", "c"]])
-    write(here / "in" / UNCHANGED, FACTS, [["d", "e", "f"]])
+    write_probes(here / "in")
     with zipfile.ZipFile(here / "x.zip", "w") as file:
         for name in (CHANGED, UNCHANGED):
             file.write(here / "in" / name, f"../../--- `x`\n| a |/{name}")
@@ -179,16 +153,14 @@ def test_what_was_built_is_not_overwritten(here: Path) -> None:
     add_month(here / "temporalwiki", "20210801", "20210901", [article(1)])
     add_month(here / "temporalwiki", "20211101", "20211201", [article(2)])
     before = contents(here / "temporalwiki")
-    write(here / "in" / CHANGED, FACTS, [["a", "b", "c"]])
-    source = write(here / "in" / UNCHANGED, FACTS, [["d", "e", "f"]]).parent
+    source = write_probes(here / "in")
     with pytest.raises(InputError, match=r"20210801-20210901 was made by `temporalwiki build`"):
         list(import_archives([source]))
     assert contents(here / "temporalwiki") == before
 
 
 def test_what_is_imported_of_an_interval_adds_up_in_any_order(here: Path) -> None:
-    write(here / "a" / CHANGED, FACTS, [["a", "b", "c"]])
-    write(here / "a" / UNCHANGED, FACTS, [["d", "e", "f"]])
+    write_probes(here / "a")
     write(here / "b" / DIFFSET, ("text",), [["t"]])
     write(here / "c" / NEXT_DIFFSET, ("text",), [["u"]])
     folders = [here / "a", here / "b", here / "c"]
@@ -210,8 +182,7 @@ def test_what_is_imported_of_an_interval_adds_up_in_any_order(here: Path) -> Non
 
 
 def test_what_was_imported_before_must_be_whole(here: Path) -> None:
-    write(here / "a" / CHANGED, FACTS, [["a", "b", "c"]])
-    write(here / "a" / UNCHANGED, FACTS, [["d", "e", "f"]])
+    write_probes(here / "a")
     diffset = write(here / "b" / DIFFSET, ("text",), [["t"]])
     list(import_archives([here / "a"]))
     damaged = here / "temporalwiki" / "data" / "probes-20210801-20210901" / "changed-00000-of-00001.parquet"
@@ -223,16 +194,20 @@ def test_what_was_imported_before_must_be_whole(here: Path) -> None:
     assert problems(here / "temporalwiki", manifest) == []
 
 
+NEWS_SPANS = ("original", "input", "output")
 EASY = ("unique_id", "statement", "question", "answer")
+RED, BLUE = ["0", "It is <extra_id_0>.", "What is it?", "red"], ["5", "A <extra_id_0>.", "", "b"]
+BERN_SPANS = "<extra_id_0> Bern <extra_id_1> Switzerland <extra_id_2>"
+ROME, BERN = "Rome is the capital of <extra_id_0> .", "Bern is the capital of <extra_id_0> ."
 CKL: dict[str, list[Any]] = {
     "invariantLAMA.csv": [
         ("id", "input", "output"),
-        ["7", "Rome is the capital of <extra_id_0> .", "Italy"],
+        ["7", ROME, "Italy"],
         ["7", "Oslo is the capital of <extra_id_0> .", " Norway "],
         ["8", "Nothing here .", "x"],
         ["9", "", "y"],
         ["10", "A <extra_id_0>", " "],
-        ["7", "Rome is the capital of <extra_id_0> .", "Italy"],
+        ["7", ROME, "Italy"],
     ],
     "updatedLAMA.csv": [
         ("unique_id", "statement", "new_answer", "question", "notes"),
@@ -241,13 +216,13 @@ CKL: dict[str, list[Any]] = {
     ],
     "newLAMA.csv": [("Unique_ID", "Statement", "Answer"), ["0", "X won <extra_id_0>.", "gold"]],
     "newLAMA_easy.csv": [
-        ("unique_id", "statement", "question", "answer"),
+        EASY,
         ["0", "It is <extra_id_0>.", "What is it?", "red; scarlet;red;"],
         ["1", "It was <extra_id_0>.", "", "blue"],
         ["2", "", "Why?", "because"],
     ],
     "recent_news_full.csv": [
-        ("original", "input", "output"),
+        NEWS_SPANS,
         ["a b c", "a <extra_id_0> c", "<extra_id_0> b <extra_id_1>"],
         ["", "", ""],
         ["d", "", ""],
@@ -255,120 +230,74 @@ CKL: dict[str, list[Any]] = {
     "recent_news_small.csv": [("original",), ["a b c"]],
     "recent_news_small1.csv": [("original",), ["a"]],
     "recent_news_small2.csv": [("original",), ["b"]],
-    "newLAMA_easy_small.csv": [
-        EASY,
-        ["0", "It is <extra_id_0>.", "What is it?", "red"],
-        ["5", "A <extra_id_0>.", "", "b"],
-    ],
-    "newLAMA_easy_small_split1.csv": [EASY, ["0", "It is <extra_id_0>.", "What is it?", "red"]],
-    "newLAMA_easy_small_split2.csv": [EASY, ["5", "A <extra_id_0>.", "", "b"]],
-    "trex_5000.csv": [("id", "input", "output"), ["1", "Bern is the capital of <extra_id_0> .", "Switzerland"]],
+    "newLAMA_easy_small.csv": [EASY, RED, BLUE],
+    "newLAMA_easy_small_split1.csv": [EASY, RED],
+    "newLAMA_easy_small_split2.csv": [EASY, BLUE],
+    "trex_5000.csv": [("id", "input", "output"), ["1", BERN, "Switzerland"]],
     "newLAMA_easy_5000.csv": [EASY, ["9", "", "Who won?", "Ann;Ann B"]],
     "wikipedia_pretrain_full.csv": [
         ("input", "output"),
-        ["<extra_id_0> lies in <extra_id_1>.", "<extra_id_0> Bern <extra_id_1> Switzerland <extra_id_2>"],
+        ["<extra_id_0> lies in <extra_id_1>.", BERN_SPANS],
         ["no span", ""],
         ["", ""],
     ],
     "wikipedia_pretrain_small.csv": [
-        ("original", "input", "output"),
+        NEWS_SPANS,
         ["Bern  lies.", "<extra_id_0> lies.", "<extra_id_0> Bern <extra_id_1>"],
     ],
 }
+
+
+def row(id: int | str, statement: str | None = None, answers: str | list[str] = "", **more: Any) -> dict[str, Any]:
+    """A row of a config; ``answers`` in one string have semicolons between them."""
+    given = {"statement": statement, "answers": answers.split(";") if isinstance(answers, str) else answers}
+    return {"id": str(id)} | {name: value for name, value in given.items() if value not in (None, [""])} | more
+
+
 # What each config is to hold, by hand from the rows above; all else is null.
-WANTED: dict[str, tuple[str, list[dict[str, Any]]]] = {
-    "invariantlama": (
-        "test",
-        [
-            {"id": "7", "statement": "Rome is the capital of <extra_id_0> .", "object": "Italy"},
-            {"id": "7-2", "statement": "Oslo is the capital of <extra_id_0> .", "object": "Norway"},
-            {"id": "8", "statement": "Nothing here .", "object": "x"},
-        ],
-    ),
-    "updatedlama": (
-        "test",
-        [
-            {
-                "id": "0",
-                "statement": "<extra_id_0> leads.",
-                "question": "Who leads?",
-                "answers": ["Ann", "Ann B"],
-                "old_answers": ["Bo"],
-            },
-            {
-                "id": "1",
-                "statement": "The coach is <extra_id_0>.",
-                "answers": ["Cy; the younger"],
-                "old_answers": [],
-            },
-        ],
-    ),
-    "newlama": ("test", [{"id": "0", "statement": "X won <extra_id_0>.", "answers": ["gold"], "old_answers": []}]),
-    "newlama-easy": (
-        "test",
-        [
-            {"id": "0", "statement": "It is <extra_id_0>.", "question": "What is it?", "answers": ["red", "scarlet"]},
-            {"id": "1", "statement": "It was <extra_id_0>.", "answers": ["blue"]},
-        ],
-    ),
-    "newquestions-easy": (
-        "test",
-        [
-            {"id": "0", "statement": "It is <extra_id_0>.", "question": "What is it?", "answers": ["red", "scarlet"]},
-            {"id": "2", "question": "Why?", "answers": ["because"]},
-        ],
-    ),
-    "recentnews": (
-        "train",
-        [
-            {"id": "1", "text": "a b c", "input": "a <extra_id_0> c", "output": "<extra_id_0> b <extra_id_1>"},
-            {"id": "3", "text": "d", "input": "", "output": ""},
-        ],
-    ),
-    "recentnews-small": ("train", [{"id": "1", "text": "a b c"}]),
-    "recentnews-small-p1": ("train", [{"id": "1", "text": "a"}]),
-    "recentnews-small-p2": ("train", [{"id": "1", "text": "b"}]),
-    "newlama-easy-small": (
-        "test",
-        [
-            {"id": "0", "statement": "It is <extra_id_0>.", "question": "What is it?", "answers": ["red"]},
-            {"id": "5", "statement": "A <extra_id_0>.", "answers": ["b"]},
-        ],
-    ),
-    "newlama-easy-small-p1": (
-        "test",
-        [{"id": "0", "statement": "It is <extra_id_0>.", "question": "What is it?", "answers": ["red"]}],
-    ),
-    "newlama-easy-small-p2": ("test", [{"id": "5", "statement": "A <extra_id_0>.", "answers": ["b"]}]),
-    "lighttuning-invariantlama": (
-        "train",
-        [{"id": "1", "statement": "Bern is the capital of <extra_id_0> .", "object": "Switzerland"}],
-    ),
-    "lighttuning-newquestions-easy": ("train", [{"id": "9", "question": "Who won?", "answers": ["Ann", "Ann B"]}]),
-    "wikipedia": (
-        "train",
-        [
-            {
-                "id": "1",
-                "text": "Bern lies in Switzerland.",
-                "input": "<extra_id_0> lies in <extra_id_1>.",
-                "output": "<extra_id_0> Bern <extra_id_1> Switzerland <extra_id_2>",
-            },
-            {"id": "2", "text": "no span", "input": "no span", "output": ""},
-        ],
-    ),
-    "wikipedia-small": (
-        "train",
-        [
-            {
-                "id": "1",
-                "text": "Bern  lies.",
-                "input": "<extra_id_0> lies.",
-                "output": "<extra_id_0> Bern <extra_id_1>",
-            }
-        ],
-    ),
+WHAT = "What is it?"
+TEST: dict[str, list[dict[str, Any]]] = {
+    "invariantlama": [
+        row(7, ROME, object="Italy"),
+        row("7-2", "Oslo is the capital of <extra_id_0> .", object="Norway"),
+        row(8, "Nothing here .", object="x"),
+    ],
+    "updatedlama": [
+        row(0, "<extra_id_0> leads.", "Ann;Ann B", question="Who leads?", old_answers=["Bo"]),
+        row(1, "The coach is <extra_id_0>.", answers=["Cy; the younger"], old_answers=[]),
+    ],
+    "newlama": [row(0, "X won <extra_id_0>.", "gold", old_answers=[])],
+    "newlama-easy": [
+        row(0, "It is <extra_id_0>.", "red;scarlet", question=WHAT),
+        row(1, "It was <extra_id_0>.", "blue"),
+    ],
+    "newquestions-easy": [
+        row(0, "It is <extra_id_0>.", "red;scarlet", question=WHAT),
+        row(2, None, "because", question="Why?"),
+    ],
+    "newlama-easy-small": [row(0, "It is <extra_id_0>.", "red", question=WHAT), row(5, "A <extra_id_0>.", "b")],
+    "newlama-easy-small-p1": [row(0, "It is <extra_id_0>.", "red", question=WHAT)],
+    "newlama-easy-small-p2": [row(5, "A <extra_id_0>.", "b")],
 }
+TRAIN: dict[str, list[dict[str, Any]]] = {
+    "recentnews": [
+        row(1, text="a b c", input="a <extra_id_0> c", output="<extra_id_0> b <extra_id_1>"),
+        row(3, text="d", input="", output=""),
+    ],
+    "recentnews-small": [row(1, text="a b c")],
+    "recentnews-small-p1": [row(1, text="a")],
+    "recentnews-small-p2": [row(1, text="b")],
+    "lighttuning-invariantlama": [row(1, BERN, object="Switzerland")],
+    "lighttuning-newquestions-easy": [row(9, None, "Ann;Ann B", question="Who won?")],
+    "wikipedia": [
+        row(1, text="Bern lies in Switzerland.", input="<extra_id_0> lies in <extra_id_1>.", output=BERN_SPANS),
+        row(2, text="no span", input="no span", output=""),
+    ],
+    "wikipedia-small": [
+        row(1, text="Bern  lies.", input="<extra_id_0> lies.", output="<extra_id_0> Bern <extra_id_1>"),
+    ],
+}
+WANTED = {config: (split, rows) for split, of in (("test", TEST), ("train", TRAIN)) for config, rows in of.items()}
 
 
 def test_ckl_files_become_configs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -389,11 +318,8 @@ def test_ckl_files_become_configs(here: Path, capsys: pytest.CaptureFixture[str]
     assert (kinds["recentnews"], kinds["recentnews-small"]) == ("masked-news", "news")
     assert set(kinds.values()) <= set(CKL_SCHEMAS)
     counts = {manifest.config: manifest.content["counts"] for manifest in read_manifests(here / "ckl")}
-    assert counts["invariantlama"] == {
-        "read": 6,
-        "kept": 3,
-        "dropped": {"no output": 1, "no input": 1, "the same row again": 1},
-    }
+    dropped = {"no output": 1, "no input": 1, "the same row again": 1}
+    assert counts["invariantlama"] == {"read": 6, "kept": 3, "dropped": dropped}
     warned = capsys.readouterr().err
     said = f"updatedlama: 1 rows have no answers in {UPDATED_ANSWERS}, so the answers in updatedLAMA.csv count"
     assert said in warned
@@ -432,8 +358,7 @@ def test_answers_that_are_none(here: Path, text: str, said: str) -> None:
 
 
 def test_both_kinds_need_two_folders(here: Path) -> None:
-    write(here / "a" / CHANGED, FACTS, [["a", "b", "c"]])
-    write(here / "a" / UNCHANGED, FACTS, [["d", "e", "f"]])
+    write_probes(here / "a")
     write(here / "a" / "newLAMA.csv", ("unique_id", "statement", "answer"), [["0", "<extra_id_0>", "a"]])
     with pytest.raises(UsageError, match="need two dataset folders"):
         list(import_archives([here / "a"], here / "out"))
@@ -443,11 +368,7 @@ def test_both_kinds_need_two_folders(here: Path) -> None:
 
 
 REFUSED = {
-    "nothing of it": (
-        {"notes.txt": "a"},
-        ["."],
-        "archive; `temporalwiki import --help` names the files",
-    ),
+    "nothing of it": ({"notes.txt": "a"}, ["."], "archive; `temporalwiki import --help` names the files"),
     "an empty folder": ({}, ["."], "no CSV file of a released archive"),
     "a misspelled name": (
         {"recent_newssmall.csv": "a"},
@@ -464,11 +385,7 @@ REFUSED = {
         ["."],
         f"{CHANGED}: {UNCHANGED} is missing; probes are imported with both splits",
     ),
-    "two that differ": (
-        {f"a/{NEWS}": "original\na\n", f"b/{NEWS}": "original\nb\n"},
-        ["."],
-        f"two different {NEWS}",
-    ),
+    "two that differ": ({f"a/{NEWS}": "original\na\n", f"b/{NEWS}": "original\nb\n"}, ["."], f"two different {NEWS}"),
     "another header": (
         {NEWS: "original\na\n", "newLAMA.csv": "unique_id,statement,target\n"},
         ["."],
@@ -481,9 +398,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
-def test_what_is_refused(case: str, here: Path) -> None:
-    files, paths, said = REFUSED[case]
+@pytest.mark.parametrize(("files", "paths", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(files: dict[str, Any], paths: list[Any], said: str, here: Path) -> None:
     for name, text in files.items():
         (here / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (here / "in" / name).write_text(text, "utf-8")
@@ -497,7 +413,8 @@ def test_what_is_refused(case: str, here: Path) -> None:
 def test_copies_of_a_file_are_one(here: Path) -> None:
     write(here / "a" / NEWS, ("original",), [["t"]])
     shutil.copytree(here / "a", here / "b")
-    zipped(here / "b" / "x.zip", here / "a")
+    with zipfile.ZipFile(here / "b" / "x.zip", "w") as file:
+        file.write(here / "a" / NEWS, f"data/{NEWS}")
     found, others = archives.recognise([here / "a", here / "b", here / "a" / NEWS])
     assert (list(found), others) == ([NEWS], [])
 
@@ -517,9 +434,6 @@ def write(path: Path, header: Sequence[str], rows: Sequence[Sequence[str]]) -> P
     return path
 
 
-def zipped(path: Path, *folders: Path) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for folder in folders:
-            for found in sorted(folder.iterdir()):
-                file.write(found, f"data/{found.name}")
-    return path
+def write_probes(folder: Path) -> Path:
+    write(folder / CHANGED, FACTS, [["a", "b", "c"]])
+    return write(folder / UNCHANGED, FACTS, [["d", "e", "f"]]).parent

@@ -86,9 +86,8 @@ NOTES: dict[str, tuple[Callable[[Path], Any], bool]] = {
 }
 
 
-@pytest.mark.parametrize("case", NOTES)
-def test_a_file_that_fetch_noted_is_known_while_it_is_unchanged(case: str, tmp_path: Path) -> None:
-    noted, is_known = NOTES[case]
+@pytest.mark.parametrize(("noted", "is_known"), NOTES.values(), ids=NOTES)
+def test_a_file_that_fetch_noted_is_known_while_it_is_unchanged(noted: Any, is_known: bool, tmp_path: Path) -> None:
     file = tmp_path / "a"
     file.write_text("a")
     (tmp_path / ".fetched.json").write_text(json.dumps(noted(file)))

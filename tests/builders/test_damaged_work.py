@@ -91,19 +91,14 @@ def test_any_file_that_a_finished_extract_has_lost_is_noticed(made: Path, side: 
     assert lost(folder) is None
 
 
-SPOILT: dict[
-    str, tuple[str, str, Callable[[Path], object]]
-] = {  # an extract, some of its files, and how to spoil them
+# an extract, some of its files, and how to spoil them
+SPOILT: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "articles gone": ("enwiki-20211101", "articles-*", Path.unlink),
     "pages gone": ("enwiki-20211201", "pages-*", Path.unlink),
     "pages that have another bit": ("enwiki-20211101", "pages-*", flip),
     "pages half": ("enwiki-20211101", "pages-*", lambda path: path.write_bytes(path.read_bytes()[:99])),
     "the name of its base damaged": ("wikidata-20211129", "finished.json", lambda path: path.write_text("{")),
-    "a base outside the work folder": (
-        "wikidata-20211129",
-        "finished.json",
-        lambda path: path.write_text('{"base": "../x"}'),
-    ),
+    "a base elsewhere": ("wikidata-20211129", "finished.json", lambda path: path.write_text('{"base": "../x"}')),
     "facts gone": ("wikidata-20211101", "facts-*-all.parquet", Path.unlink),
     "a task's mark gone": ("wikidata-20211129", "executor/completions/*", Path.unlink),
     "all copied files gone": ("wikidata-20211129", "copied", shutil.rmtree),
@@ -116,11 +111,10 @@ SPOILT: dict[
 @pytest.mark.fault(
     ROW, "build: files of a finished extract are missing, cut or damaged", "they are made again: the same bytes"
 )
-@pytest.mark.parametrize("case", SPOILT)
+@pytest.mark.parametrize(("side", "files", "spoil"), SPOILT.values(), ids=SPOILT)
 def test_an_extract_that_lost_a_file_is_made_again(
-    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], case: str
+    made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], side: str, files: str, spoil: Any
 ) -> None:
-    side, files, spoil = SPOILT[case]
     shutil.copytree(made / "work", tmp_path / "work")
     spoilt = sorted((tmp_path / "work" / "extracts").glob(f"{side}-*/{files}"))
     assert spoilt

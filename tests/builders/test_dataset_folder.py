@@ -31,6 +31,8 @@ from a_folder import contents
 from a_month import add_month, article, probe, stage_month
 from a_stop import Killed, Stop
 
+MONTH = "20211101-20211201"
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -101,30 +103,11 @@ def test_a_split_without_rows_is_empty_in_our_loader_and_absent_in_datasets(fold
     assert len(temporalwiki.load_dataset("probes-1112", split="deleted", cache_dir=str(cache))) == 0
     assert len(temporalwiki.load_dataset("temporalwiki", "probes-1112", split="changed", cache_dir=str(cache))) == 1
     assert (folder / "data/probes-20211101-20211201/deleted-00000-of-00001.parquet").is_file()
-
-
-def test_a_config_without_any_rows_is_not_offered(folder: Path, tmp_path: Path) -> None:
     add_month(folder, "20211101", "20211201", [article(1)], probes=[])
     names = datasets.get_dataset_config_names("temporalwiki")
-    assert [name for name in names if name.startswith(("diffset", "probes"))] == [
-        "diffset-20211101-20211201",
-        "diffset-1112",
-    ]
+    assert [name for name in names if name.startswith(("diffset", "probes"))] == [f"diffset-{MONTH}", "diffset-1112"]
     ours = temporalwiki.load_dataset("probes-1112")
     assert {name: len(split) for name, split in ours.items()} == {"unchanged": 0, "changed": 0, "deleted": 0}
-
-
-HOSTILE = [
-    "a: b", "- a", "=1+1", "'", '"', "{a}", "[x]", "#c", "%d", "@x", "yes", "null", "1.0", "2016.05", "---", "...",
-    "\u2028", "🦄", "../../etc/passwd", "<script>alert(1)</script>", "| a | b |", "a\tb",
-]  # fmt: skip
-
-
-def test_hostile_titles_and_labels_come_back_as_they_were(folder: Path, tmp_path: Path) -> None:
-    rows = [article(i, title, text=title) for i, title in enumerate(HOSTILE, 1)]
-    add_month(folder, "20211101", "20211201", rows, [probe(i, label) for i, label in enumerate(HOSTILE, 1)])
-    assert load("diffset-1112", tmp_path / "cache", split="train")["title"][:] == HOSTILE
-    assert load("probes-1112", tmp_path / "cache", split="changed")["subject"][:] == HOSTILE
 
 
 def test_the_card_is_yaml_with_one_default_and_every_config_described_once(folder: Path) -> None:
@@ -135,9 +118,8 @@ def test_the_card_is_yaml_with_one_default_and_every_config_described_once(folde
     names = [config["config_name"] for config in card["configs"]]
     assert len(names) == len(set(names)) == 16
     assert [c["config_name"] for c in card["configs"] if c.get("default")] == ["diffset-20211201-20220101"]
-    assert [info["config_name"] for info in card["dataset_info"]] == [
-        one for one in names if len(one.split("-")[-1]) > 4
-    ]
+    long = [one for one in names if len(one.split("-")[-1]) > 4]
+    assert [info["config_name"] for info in card["dataset_info"]] == long
     assert card["license"] == ["cc-by-sa-4.0", "cc0-1.0"]
     assert card["language"] == ["en"]
     assert "| 20211101 to 20211201 |" in body
@@ -199,13 +181,6 @@ def test_the_order_in_which_months_are_added_does_not_matter(folder: Path, order
         "deletions-20211101-20211201",
         "wikipedia-20211201",
     ]
-
-
-def test_a_file_that_is_no_manifest_is_named(folder: Path) -> None:
-    add_month(folder, "20211101", "20211201", [article(1)])
-    (folder / "manifests" / "x.json").write_text("{}")
-    with pytest.raises(InputError, match=r"x\.json: not a manifest"):
-        read_manifests(folder)
 
 
 def few_words(manifests: Sequence[Manifest]) -> str:
@@ -288,7 +263,7 @@ def test_a_damaged_plan_of_an_install_is_named(folder: Path, plan: str) -> None:
     (folder / ".ready").mkdir()
     (folder / ".ready" / "plan.json").write_text(plan)
     with pytest.raises(
-        InputError, match=r"\.ready/plan\.json: (not the plan of an install|its data are missing); remove .*"
+        InputError, match=r"\.ready/plan\.json: (not the plan of an|its data are missing).*; remove .*"
     ):
         finish_install(folder)
     assert read_manifests(folder) != []
@@ -323,31 +298,16 @@ def test_a_folder_is_of_one_wiki(folder: Path) -> None:
         install(staged, checked(manifest, "m"), folder)
 
 
-def test_the_loader_says_what_datasets_would_ignore(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"no folder \./temporalwiki"):
-        temporalwiki.load_dataset("diffset-1112")
-    add_month(folder, "20211101", "20211201", [article(1)])
-    with pytest.raises(InputError, match=r"local folder has no revision '2021\.12'"):
-        temporalwiki.load_dataset("temporalwiki", "diffset-1112", revision="2021.12")
-
-
 def test_damaged_files_of_other_months_are_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for prev, recent in (("20211101", "20211201"), ("20211201", "20220101")):
         add_month(folder, prev, recent, [article(1)])
         next(folder.glob(f"data/diffset-{prev}-{recent}/*")).unlink()
+    path = next(folder.glob("data/deletions-20211101-*"))
+    path.rename(folder.parent / "elsewhere")
+    path.symlink_to(folder.parent / "elsewhere")
     warn_of_damage(folder, "20211201-20220101")
-    [said] = capsys.readouterr().err.splitlines()
-    assert said.endswith(".parquet: missing; make 20211101-20211201 again")
-
-
-def test_a_file_that_is_a_link_out_of_the_folder_is_named(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    add_month(folder, "20211101", "20211201", [article(1)])
-    path = next(folder.glob("data/diffset-*"))
-    path.rename(tmp_path / "elsewhere")
-    path.symlink_to(tmp_path / "elsewhere")
-    [problem] = problems(folder, read_manifests(folder)[0])
-    assert problem.endswith(".parquet: is a link out of the folder")
-    warn_of_damage(folder, "another")
-    assert f"{problem}; make 20211101-20211201 again" in capsys.readouterr().err
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split(".parquet: ")[1] for line in said] == [
+        f"is a link out of the folder; make {MONTH} again",
+        f"missing; make {MONTH} again",
+    ]

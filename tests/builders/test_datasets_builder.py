@@ -125,11 +125,7 @@ def test_a_split_of_ckl_without_rows_is_left_out(tmp_path: Path) -> None:
         ("kilt", {}, "kilt is several configs; name one of them"),
         ("newlama-1112", {}, "--probes"),
         ("recentnews", {"news": "crawl", "options": {"langauge": "en"}}, "did you mean language"),
-        (
-            "recentnews",
-            {"news": "crawl", "past": "old"},
-            "recentnews needs --news; it cannot be built from --news and --past",
-        ),
+        ("recentnews", {"news": "crawl", "past": "old"}, "it cannot be built from --news and --past"),
         ("invariantlama", {"options": {"language": "en"}}, "invariantlama has no options of its own"),
     ],
 )
@@ -146,9 +142,5 @@ def test_a_row_group_is_one_table(tmp_path: Path) -> None:
         for number in range(3000):
             file.write({"text": f"{number:04}" * 1000}, size=4000)
     tables = list(_tables([str(tmp_path / "file")] * 2))
-    assert [(key, table.num_rows) for key, table in tables] == [
-        ((0, 0), 2000),
-        ((0, 1), 1000),
-        ((1, 0), 2000),
-        ((1, 1), 1000),
-    ]
+    rows = {(file, group): (2000, 1000)[group] for file in (0, 1) for group in (0, 1)}
+    assert [(key, table.num_rows) for key, table in tables] == list(rows.items())

@@ -31,64 +31,42 @@ def build(dumps: Path, *more: str) -> int:
     return main(["build", *DATES, "--dumps", str(dumps), "--out", str(out), "--jobs", "1", *more])
 
 
-def files(dumps: Path) -> tuple[Path, Path]:
-    """The Wikipedia dumps of both dates."""
-    prev, recent = (next(dumps.glob(f"enwiki/{date}/*.xml.bz2")) for date in DATES)
-    return prev, recent
+Change = Callable[[Path, Path], object]
+ARTICLES, FACTS = "enwiki/{}/*.xml.bz2", "wikidatawiki/entities/{}/*.json.gz"
 
 
-def swap(dumps: Path) -> None:
-    prev, recent = files(dumps)
+def swap(prev: Path, recent: Path) -> None:
     text = prev.read_bytes()
     prev.write_bytes(recent.read_bytes())
     recent.write_bytes(text)
-    _without_index(dumps)
 
 
-def copy(dumps: Path) -> None:
-    prev, recent = files(dumps)
-    recent.write_bytes(prev.read_bytes())
-    _without_index(dumps)
-
-
-def link(dumps: Path) -> None:
-    prev, recent = files(dumps)
+def link(prev: Path, recent: Path) -> None:
     recent.unlink()
     os.link(prev, recent)
-    _without_index(dumps)
 
 
-def the_same_facts(dumps: Path) -> None:
-    prev, recent = (next(dumps.glob(f"wikidatawiki/entities/{date}/*.json.gz")) for date in DATES)
-    shutil.copyfile(prev, recent)
-
-
-def swap_facts(dumps: Path) -> None:
-    prev, recent = (next(dumps.glob(f"wikidatawiki/entities/{date}/*.json.gz")) for date in DATES)
-    text = prev.read_bytes()
-    prev.write_bytes(recent.read_bytes())
-    recent.write_bytes(text)
-
-
-def _without_index(dumps: Path) -> None:
+def change(dumps: Path, kind: str, how: Change) -> None:
+    """Change the dumps of both dates, next to which no index lies any more."""
     for path in dumps.glob("enwiki/*/*index*"):
         path.unlink()
+    how(*(next(dumps.glob(kind.format(date))) for date in DATES))
 
 
-WRONG: dict[str, tuple[Callable[[Path], None], str]] = {
-    "contents of the dates swapped": (swap, "are the dumps swapped? If not, use --accept-dates"),
-    "facts of the dates swapped": (swap_facts, "are the dumps swapped? If not, use --accept-dates"),
-    "one text twice": (copy, "are the same file: fetch the right ones"),
-    "one text, linked": (link, "are the same file: fetch the right ones"),
-    "one Wikidata dump twice": (the_same_facts, "are the same file: fetch the right ones"),
+WRONG: dict[str, tuple[str, Change, str]] = {
+    "contents of the dates swapped": (ARTICLES, swap, "are the dumps swapped? If not, use --accept-dates"),
+    "facts of the dates swapped": (FACTS, swap, "are the dumps swapped? If not, use --accept-dates"),
+    "one text twice": (ARTICLES, shutil.copyfile, "are the same file: fetch the right ones"),
+    "one text, linked": (ARTICLES, link, "are the same file: fetch the right ones"),
+    "one Wikidata dump twice": (FACTS, shutil.copyfile, "are the same file: fetch the right ones"),
 }
 
 
 @pytest.mark.fault("wrong checksum or missing part", "a dump that is not of its date", "one line says so")
 @pytest.mark.parametrize("case", WRONG)
 def test_a_dump_that_is_not_of_its_date_is_refused(case: str, dumps: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    change, said = WRONG[case]
-    change(dumps)
+    kind, how, said = WRONG[case]
+    change(dumps, kind, how)
     assert build(dumps) == 1
     *_, last = capsys.readouterr().err.splitlines()
     assert said in last
@@ -96,8 +74,8 @@ def test_a_dump_that_is_not_of_its_date_is_refused(case: str, dumps: Path, capsy
 
 
 def test_swapped_dates_can_be_accepted(dumps: Path) -> None:
-    swap(dumps)
-    swap_facts(dumps)
+    change(dumps, ARTICLES, swap)
+    change(dumps, FACTS, swap)
     assert build(dumps, "--accept-dates") == 0
 
 
@@ -109,27 +87,22 @@ def test_only_times_order_facts(dumps: Path) -> None:
     assert build(dumps) == 0
 
 
-def test_a_snapshot_that_is_much_older_than_its_date_is_refused(
-    dumps: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [(1, "20220401", "before: is this another dump? If not"), (0, "20210401", "after: is this another dump?")],
+)
+def test_a_snapshot_that_is_much_older_or_newer_than_its_date_is_refused(
+    old: int, new: str, said: str, dumps: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path in sorted(dumps.rglob("*20211201*"), reverse=True):  # files before their folders
-        path.rename(path.with_name(path.name.replace("20211201", "20220401")))
-    words = ["build", "20211101", "20220401", "--dumps", str(dumps), "--out", str(dumps.with_name("out"))]
-    assert main([*words, "--jobs", "1"]) == 1
+    for path in sorted(dumps.rglob(f"*{DATES[old]}*"), reverse=True):  # files before their folders
+        path.rename(path.with_name(path.name.replace(DATES[old], new)))
+    dates = [new if at == old else date for at, date in enumerate(DATES)]
+    words = ["build", *dates, "--dumps", str(dumps), "--out", str(dumps.with_name("out")), "--jobs", "1"]
+    assert main(words) == 1
     *_, last = capsys.readouterr().err.splitlines()
-    assert "enwiki of 20220401: its newest revision is of 2021-1" in last
-    assert last.endswith("days before: is this another dump? If not, use --accept-dates")
-    assert main([*words, "--jobs", "1", "--accept-dates"]) == 0
-
-
-def test_a_snapshot_that_is_much_newer_than_its_date_is_refused(
-    dumps: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for path in sorted(dumps.rglob("*20211101*"), reverse=True):  # files before their folders
-        path.rename(path.with_name(path.name.replace("20211101", "20210401")))
-    words = ["build", "20210401", "20211201", "--dumps", str(dumps), "--out", str(dumps.with_name("out"))]
-    assert main([*words, "--jobs", "1"]) == 1
-    assert "days after: is this another dump?" in capsys.readouterr().err.splitlines()[-1]
+    assert f"enwiki of {new}: its newest revision is of 2021-1" in last
+    assert f"days {said}" in last
+    assert main([*words, "--accept-dates"]) == 0
 
 
 def test_facts_that_are_older_than_the_text_are_warned_of(dumps: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -150,7 +123,7 @@ def test_the_builder_sees_another_content_of_the_same_size_and_time(dumps: Path,
         fields = {"dumps": str(dumps), "prev": DATES[0], "recent": DATES[1], "work": str(tmp_path / "work")}
         return str(TemporalWiki("diffset", cache_dir=str(tmp_path / "cache"), **fields).hash)
 
-    before, path = key(), files(dumps)[1]
+    before, path = key(), next(dumps.glob(ARTICLES.format(DATES[1])))
     assert key() == before
     status, data = path.stat(), bytearray(path.read_bytes())
     data[-1] ^= 1

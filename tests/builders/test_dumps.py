@@ -106,13 +106,7 @@ def test_what_no_build_could_use_is_refused_before_anything_is_written(case: str
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"date": "2024-01-01"},
-        {"date": "20240231"},
-        {"wikidata_date": "../../x"},
-        {"wiki": "../x"},
-        {"wiki": "en"},
-    ],
+    [{"date": "2024-01-01"}, {"date": "20240231"}, {"wikidata_date": "../../x"}, {"wiki": "../x"}, {"wiki": "en"}],
 )
 def test_a_date_or_wiki_that_is_none_is_wrong_usage(wrong: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(UsageError):

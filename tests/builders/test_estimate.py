@@ -36,11 +36,8 @@ from tiny_dumps import (
 
 MONTH = Interval("enwiki", "20211101", "20211201")
 NEXT = Interval("enwiki", "20211201", "20220101")
-WORLD = World(
-    people=60,
-    dates=("20211101", "20211201", "20220101"),
-    wikidata_dates=("20211101", "20211129", "20220101"),
-)
+DATES = (MONTH.prev, MONTH.recent, NEXT.recent)
+WORLD = World(people=60, dates=DATES, wikidata_dates=("20211101", "20211129", "20220101"))
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -136,14 +133,19 @@ def test_the_whole_text_costs_more(dumps: Path, tmp_path: Path, monkeypatch: pyt
     assert whole["wiki-diff"].cpu > 3 * plain["wiki-diff"].cpu
 
 
+def dumps_of(folder: Path, name: str, text: str) -> Sources:
+    """The same text for both dates, and facts."""
+    for date in MONTH.prev, MONTH.recent:
+        path = folder / "enwiki" / date / name.format(date, f"{date[:4]}-{date[4:6]}-{date[6:]}")
+        path.parent.mkdir(parents=True)
+        path.write_bytes(bz2.compress(text.encode()) if path.suffix == ".bz2" else text.encode())
+    return facts_beside(folder)
+
+
 def one_stream(folder: Path) -> Sources:
     """A content export: one bz2 stream a file, all namespaces, no index."""
-    for date in ("20211101", "20211201"):
-        place = folder / "enwiki" / date
-        iso = f"{date[:4]}-{date[4:6]}-{date[6:]}"
-        text = header() + page(1, "A", "A is here.") + page(2, "Talk:A", "No.", ns=1) + page(12, "B", "So it is.")
-        write_bz2(place / f"enwiki-{iso}-p1p99.xml.bz2", text + FOOTER)
-    return facts_beside(folder)
+    text = header() + page(1, "A", "A is here.") + page(2, "Talk:A", "No.", ns=1) + page(12, "B", "So it is.")
+    return dumps_of(folder, "enwiki-{1}-p1p99.xml.bz2", text + FOOTER)
 
 
 def a_history(folder: Path) -> Sources:
@@ -158,22 +160,16 @@ def a_history(folder: Path) -> Sources:
 
 
 def no_articles(folder: Path) -> Sources:
-    for date in ("20211101", "20211201"):
-        text = header() + page(1, "Talk:A", "No.", ns=1) + page(2, "A", "#REDIRECT [[B]]", redirect=True) + FOOTER
-        write_bz2(articles_file(folder, date), text)
-    return facts_beside(folder)
+    text = header() + page(1, "Talk:A", "No.", ns=1) + page(2, "A", "#REDIRECT [[B]]", redirect=True) + FOOTER
+    return dumps_of(folder, "enwiki-{0}-pages-articles-multistream.xml.bz2", text)
 
 
 def not_compressed(folder: Path) -> Sources:
-    for date in ("20211101", "20211201"):
-        path = folder / "enwiki" / date / f"enwiki-{date}-pages-articles.xml"
-        path.parent.mkdir(parents=True)
-        path.write_text(header() + page(1, "A", "A is here.") + FOOTER, "utf-8")
-    return facts_beside(folder)
+    return dumps_of(folder, "enwiki-{0}-pages-articles.xml", header() + page(1, "A", "A is here.") + FOOTER)
 
 
 def cut_off(folder: Path) -> Sources:
-    for date in ("20211101", "20211201"):
+    for date in (MONTH.prev, MONTH.recent):
         multistream(articles_file(folder, date), [page(i, f"A{i}", "A is here.") for i in range(1, 9)])
     sources = facts_beside(folder)
     for file in (*sources.prev.files, *sources.wikidata_prev.files):
@@ -247,21 +243,15 @@ def test_times_come_from_the_last_manifest(dumps: Path, built: Built, tmp_path: 
     )
 
 
-WALL = [  # tasks, kept, CPU seconds of the others, jobs, seconds
-    (1, 0, 8.0, 1, 8.0),
-    (1, 0, 8.0, 4, 8.0),
-    (4, 0, 8.0, 2, 4.0),
-    (4, 0, 8.0, 64, 2.0),
-    (4, 3, 2.0, 64, 2.0),
-    (4, 4, 0.0, 4, 0.0),
-]
-
-
-@pytest.mark.parametrize(("tasks", "kept", "cpu", "jobs", "seconds"), WALL)
+@pytest.mark.parametrize(
+    ("tasks", "kept", "cpu", "jobs", "seconds"),  # CPU seconds of the tasks that are not kept
+    [(1, 0, 8.0, 1, 8.0), (1, 0, 8.0, 4, 8.0), (4, 0, 8.0, 2, 4.0), (4, 0, 8.0, 64, 2.0), (4, 3, 2.0, 64, 2.0)],
+)
 def test_a_stage_runs_no_more_jobs_than_it_has_tasks(
     tasks: int, kept: int, cpu: float, jobs: int, seconds: float
 ) -> None:
     assert Stage("x", tasks, kept, cpu).wall(jobs) == seconds
+    assert Stage("x", tasks, tasks, 0.0).wall(jobs) == 0.0
 
 
 STAGES = [

@@ -59,9 +59,8 @@ def test_the_side_of_a_merge_is_no_state_of_the_main_line(tmp_path: Path) -> Non
 
 def test_a_shallow_clone_and_an_early_date_give_one_line(tmp_path: Path) -> None:
     write_clone(tmp_path / "whole", [(f"2026-0{month}-05T10:00:00+00:00", {"a": str(month)}) for month in (1, 2, 3)])
-    subprocess.run(
-        ["git", "clone", "-q", "--bare", "--depth", "1", f"file://{tmp_path}/whole", tmp_path / "clone"], check=True
-    )
+    words = ["--bare", "--depth", "1", f"file://{tmp_path}/whole", tmp_path / "clone"]
+    subprocess.run(["git", "clone", "-q", *words], check=True)
     assert state(tmp_path / "clone", "20260331") == "3"
     with pytest.raises(InputError, match=r"a shallow clone, whose first commit is of 2026-03-05.*--unshallow"):
         next(commits_until(tmp_path / "clone", "20260228"))

@@ -17,20 +17,6 @@ from temporalwiki.builders.loading import config_names, state_of
 
 from a_ckl_config import add, cloze, config, invariantlama, live
 
-NAMES = [
-    "invariantlama",
-    "invariantlama-20211101-20220201",
-    "updatedlama",
-    "newlama",
-    "newlama-20211101-20211201",
-    "newlama-easy",
-    "newquestions-easy",
-    "recentnews",
-    "recentnews-small",
-    "recentnews-small-p2",
-    "kilt-triviaqa_support_only",
-]
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -40,12 +26,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def load(*arguments: str, **options: Any) -> Any:
     return temporalwiki.load_dataset(*arguments, cache_dir="cache", **options)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_configs_name_is_enough(name: str, folder: Path) -> None:
-    add(folder, config(name, {"test": [live(7)]}))
-    assert load(name, split="test")["id"][:] == ["7"]
 
 
 def test_short_names_and_folders_by_any_name(folder: Path) -> None:
@@ -62,6 +42,8 @@ def test_a_folder_may_have_the_name_of_a_builder_of_the_library(folder: Path) ->
     folder.rename(folder.with_name("json"))
     assert config_names("json") == ["invariantlama"]
     assert load("json", "invariantlama")["test"][0] == cloze(1)
+    with pytest.raises(InputError, match="a local folder has no revision 'v1'"):
+        load("json", "invariantlama", revision="v1")
 
 
 def test_a_folder_around_a_dataset_is_none(folder: Path) -> None:
@@ -84,12 +66,6 @@ def test_splits_without_rows_are_there_and_empty(folder: Path) -> None:
     assert {split: list(of) for split, of in load("kilt-nq", streaming=True).items()} == rows
     assert list(load("newlama", split="test", streaming=True)) == []
     assert {split: list(of) for split, of in load("newlama", streaming=True).items()} == {"test": []}
-
-
-@pytest.mark.parametrize("name", [*CONFIGS, "updatedlama-1112", "invariantlama-20211101-20220201"])
-def test_the_names_of_all_configs_that_can_be_made_mean_the_folder(name: str, folder: Path) -> None:
-    with pytest.raises(InputError, match=r"no folder \./ckl"):
-        load(name)
 
 
 def test_without_the_folder_the_line_says_which_command_makes_it(folder: Path) -> None:
@@ -134,12 +110,6 @@ def test_cached_rows_last_as_long_as_the_files_of_their_config(folder: Path, mon
     assert state_of(Path("ckl"), "newlama-1112") == new
     monkeypatch.chdir(folder.with_name("elsewhere"))
     assert state_of(Path("ckl"), "invariantlama") != old
-
-
-def test_a_local_folder_has_no_revision(folder: Path) -> None:
-    add(folder, invariantlama())
-    with pytest.raises(InputError, match="a local folder has no revision 'v1'"):
-        load("invariantlama", revision="v1")
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,10 @@ def write(path: Path, **limits: int) -> None:
 
 
 def test_rows_come_back_and_groups_end_at_rows_or_size(tmp_path: Path) -> None:
+    with ParquetWriter(tmp_path / "f", SCHEMA):
+        assert not (tmp_path / "f").exists()
+    assert pq.read_schema(tmp_path / "f").names == ["id", "text"]
+    assert list(read_rows([tmp_path / "f"])) == []
     for name, limits, groups in (
         ("rows", {"rows": 4}, [(1, 4), (5, 8), (9, 10)]),
         ("size", {"size": 15}, [(1, 5), (6, 8), (9, 10)]),
@@ -92,13 +96,6 @@ def test_a_file_that_is_one_too_many_is_not_called_damaged(tmp_path: Path) -> No
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
-def test_an_empty_file_has_its_columns(tmp_path: Path) -> None:
-    with ParquetWriter(tmp_path / "f", SCHEMA):
-        assert not (tmp_path / "f").exists()
-    assert pq.read_schema(tmp_path / "f").names == ["id", "text"]
-    assert list(read_rows([tmp_path / "f"])) == []
-
-
 @pytest.mark.parametrize("method", ["write_table", "close"])
 def test_a_write_that_fails_leaves_nothing(tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     gc.collect()  # a writer of another test would close itself here, and take the error
@@ -114,10 +111,6 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path, method: str, monkeypa
     monkeypatch.setattr(pq.ParquetWriter, method, full)
     with pytest.raises(InputError, match=r"f\.parquet: no space left on the disk"):
         write(tmp_path / "f.parquet")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_error_while_rows_are_made_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), ParquetWriter(tmp_path / "f", SCHEMA) as out:
         out.write(ROWS[0])
         out.write({"id": 1 // 0, "text": ""})
@@ -131,10 +124,7 @@ def repeated(value: pa.Array, times: int) -> pa.Array:
 # small files that are large in memory
 BOMBS: dict[str, tuple[pa.Table, str]] = {
     "rows": (pa.table({"id": repeated(pa.array(["x"]), 5_001)}), "5,001 rows; no such file has more than 5,000"),
-    "a value that repeats": (
-        pa.table({"id": repeated(pa.array(["x" * 10_000]), 5_000)}),
-        "unpacks to more than 1 MB",
-    ),
+    "a value that repeats": (pa.table({"id": repeated(pa.array(["x" * 10_000]), 5_000)}), "unpacks to more than 1 MB"),
     "numbers of values": (
         pa.table({"id": pa.DictionaryArray.from_arrays(pa.array([0] * 5_000, pa.int8()), ["x" * 10_000])}),
         "column 'id' repeats values by number",
@@ -170,15 +160,6 @@ def test_a_table_that_is_too_large_is_refused(case: str, tmp_path: Path, monkeyp
     assert measured.max_memory() < 8 << 20
 
 
-def test_a_table_within_bounds_is_read_whole(tmp_path: Path) -> None:
-    for table in (
-        pa.table({"id": ["a", "b"], "x": [1.5, None], "l": [[1], []]}),
-        pa.table({"id": pa.array([], pa.string())}),
-    ):
-        pq.write_table(table, tmp_path / "f", row_group_size=1)
-        assert read_table(tmp_path / "f", 2).equals(table)
-
-
 @pytest.mark.fault(
     "hostile Parquet",
     "leaderboard: the footer of a result's items contradicts itself",
@@ -195,10 +176,11 @@ def test_a_footer_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
         read_table(path, 2)
 
 
-def test_characters_of_patterns_in_a_path_stand_for_themselves(tmp_path: Path) -> None:
-    for name in ("a[b]?*", "ab12"):
-        pq.write_table(pa.table({"id": [name]}), tmp_path / name)
-    assert read_table(tmp_path / "a[b]?*", 1).to_pylist() == [{"id": "a[b]?*"}]
+def test_a_table_within_bounds_is_read_whole_whatever_its_name(tmp_path: Path) -> None:
+    for name in ("a[b]?*", "ab12"):  # characters of patterns stand for themselves
+        for table in (pa.table({"id": ["a", name], "l": [[1], []]}), pa.table({"id": pa.array([], pa.string())})):
+            pq.write_table(table, tmp_path / name, row_group_size=1)
+            assert read_table(tmp_path / name, 2).equals(table)
 
 
 @given(st.integers(1, 2_000), st.integers(1, 3_000), st.integers(1, 300))

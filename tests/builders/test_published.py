@@ -88,23 +88,19 @@ def test_a_publisher_that_was_killed_before_its_list_writes_it_in_the_next_run(f
     list(publish_dataset(folder, REPO))
     (folder / "published.json").unlink()
     assert list(publish_dataset(folder, REPO)) == [f"datasets/{REPO}: up to date"]
-    assert {name: place.tag for name, place in read_published(folder).items()} == {
-        "20201101-20201201": "2020.12",
-        "20211101-20211201": "2021.12",
-        "20211201-20220101": "2022.01",
-    }
+    tags = {"20201101-20201201": "2020.12", "20211101-20211201": "2021.12", "20211201-20220101": "2022.01"}
+    assert {name: place.tag for name, place in read_published(folder).items()} == tags
 
 
 def test_ckl_has_a_commit_and_no_tag(tmp_path: Path, hub: LoopbackHub) -> None:
-    a_ckl_config.add(
-        tmp_path / "ckl", a_ckl_config.config("updatedlama-20211101-20211201", short_name="updatedlama-1112")
-    )
+    config = a_ckl_config.config("updatedlama-20211101-20211201", short_name="updatedlama-1112")
+    a_ckl_config.add(tmp_path / "ckl", config)
     list(publish_dataset(tmp_path / "ckl", "ORG/ckl"))
     commit = hub.repo("dataset", "ORG/ckl").branches["main"]
-    for config in ("updatedlama-1112", "updatedlama-20211101-20211201"):
-        source = source_of(str(tmp_path / "ckl"), config, {})
+    for name in ("updatedlama-1112", "updatedlama-20211101-20211201"):
+        source = source_of(str(tmp_path / "ckl"), name, {})
         assert (source.config, source.id) == ("updatedlama-20211101-20211201", f"ORG/ckl@{commit}")
-        assert find_on_hub("ORG/ckl", config, commit)
+        assert find_on_hub("ORG/ckl", name, commit)
 
 
 @pytest.mark.parametrize("content", ["[]", "{", '{"x": {"repository": "../..", "commit": "1", "tag": "t"}}'])
@@ -123,12 +119,8 @@ def test_rows_of_the_hub_name_the_commit_that_was_read(folder: Path, hub: Loopba
     repo = hub.repo("dataset", REPO)
     hub.commit("dataset", REPO, {"notes.md": b"later"})
     hub.commit("dataset", "ORG/other", {"train.jsonl": b'{"text": "a"}\n'})
-    cases = [
-        [REPO, "probes-1112"],
-        [f"{REPO}@2020.12", "probes-1112"],
-        [REPO, "wikipedia-20220101"],
-        ["ORG/other", "default"],
-    ]
+    cases = [[REPO, "probes-1112"], [f"{REPO}@2020.12", "probes-1112"]]
+    cases += [[REPO, "wikipedia-20220101"], ["ORG/other", "default"]]
     done = hub.python(PROGRAM.format(cases=json.dumps(cases)), tmp_path / "home")
     old, newest, later = (manifest.sha256 for manifest in read_manifests(folder))
     main = repo.branches["main"]
@@ -144,11 +136,8 @@ def test_rows_of_the_hub_name_the_commit_that_was_read(folder: Path, hub: Loopba
 
 @pytest.mark.parametrize("name", ["99999999-99999999", "20211101-20211201", "x"])
 def test_a_strangers_manifest_is_no_source(name: str, hub: LoopbackHub, tmp_path: Path) -> None:
-    files = {
-        "README.md": b"",
-        f"manifests/{name}.json": b'{"tag": ["x"]}',
-        "probes-1112/train.jsonl": b'{"text": "a"}\n',
-    }
+    files = {"README.md": b"", f"manifests/{name}.json": b'{"tag": ["x"]}'}
+    files["probes-1112/train.jsonl"] = b'{"text": "a"}\n'
     commit = hub.commit("dataset", "ORG/odd", files)
     found = source_of(f"ORG/odd@{commit}", "probes-1112", {})
     assert found == DataSource("probes-1112", None, "ORG/odd", commit)

@@ -101,11 +101,10 @@ OTHERS: dict[str, tuple[dict[str, Any], Callable[[pytest.MonkeyPatch], None] | N
 }
 
 
-@pytest.mark.parametrize("case", OTHERS)
+@pytest.mark.parametrize(("options", "prepare", "expected"), OTHERS.values(), ids=OTHERS)
 def test_another_option_seed_or_code_breaks_the_proof(
-    case: str, sealed: Path, dumps: Path, monkeypatch: pytest.MonkeyPatch
+    options: dict[str, Any], prepare: Any, expected: str, sealed: Path, dumps: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options, prepare, expected = OTHERS[case]
     with monkeypatch.context() as patch:
         if prepare is not None:
             prepare(patch)
@@ -123,14 +122,11 @@ def test_probes_that_somebody_chose_break_the_proof(sealed: Path, dumps: Path) -
     assert "was built with" not in found
 
 
-def test_a_changed_seal_is_noticed(sealed: Path) -> None:
+def test_a_changed_seal_and_one_without_the_options_of_a_build_are_noticed(sealed: Path) -> None:
     with_option(sealed / "seals" / f"{MONTH}.json", seed=4)
     assert "changed after it was written" in reasons(sealed)[0]
     with pytest.raises(InputError, match="changed after it was written"):
         seals.seal(sealed, MONTH)
-
-
-def test_a_seal_without_the_options_of_a_build(sealed: Path) -> None:
     path = sealed / "seals" / f"{MONTH}.json"
     bare = msgspec.structs.replace(msgspec.json.decode(path.read_bytes(), type=seals.Seal), options={})
     path.write_bytes(msgspec.json.encode(msgspec.structs.replace(bare, sha256=bare.hash())))

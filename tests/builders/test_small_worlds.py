@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from word_lists import TABLE
 
-from temporalwiki.base.errors import UsageError
 from temporalwiki.builders.build import BuildOptions, WorkFolder, build, find_sources
 from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.parquet import read_rows
@@ -38,9 +37,8 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pages = [page(n, f"Person {n}", text, revision_id=100 * year + n, at=at) for n, text in texts.items()]
         multistream(articles_file(folder, date), [*pages, page(TOWN, "Marn", "A town.", at=at)])
         born = [statement(value(TOWN), P585=[time(f"+{int(date[:4]) - 1}-06-01T00:00:00Z")])]
-        items: list[dict[str, Any]] = [
-            item(n, {"P19": born} if n in known else {}, f"Person {n}", f"Person {n}") for n in PEOPLE
-        ]
+        claims = {n: {"P19": born} if n in known else {} for n in PEOPLE}
+        items: list[dict[str, Any]] = [item(n, claims[n], f"Person {n}", f"Person {n}") for n in PEOPLE]
         town = item(TOWN, None, "Marn", "Marn", aliases={"en": [{"language": "en", "value": "Old Marn"}]})
         write_wikidata(wikidata_file(folder, date), [*items, town])
     return folder
@@ -55,9 +53,7 @@ def run(dumps: Path, out: Path, *years: str, **options: Any) -> BuiltManifest:
 def test_few_unchanged_facts_are_said(dumps: Path, tmp_path: Path) -> None:
     few = run(dumps, tmp_path / "a", *YEARS[:2], unchanged_fraction=0.1, caps=None)
     [said] = [text for text in few.warnings if "fraction" in text]
-    assert re.fullmatch(
-        r"only \d unchanged facts can be asked for; --unchanged-fraction 1 samples all, not 0\.1", said
-    )
+    assert re.fullmatch(r"only \d unchanged facts can be asked .*; --unchanged-fraction 1 samples all, not 0\.1", said)
     assert not any("fraction" in text for text in run(dumps, tmp_path / "b", *YEARS[:2]).warnings)
 
 
@@ -114,13 +110,7 @@ def test_the_owner_of_a_short_name_is_said(dumps: Path, tmp_path: Path, capsys: 
         assert lines == ([f"diffset-0101 is {said}"] if said else [])
 
 
-@pytest.mark.parametrize("caps", [(0.0, 1.0, 1.0), (0.1, 0.1, 1.1), (0.1, 0.1), (float("nan"), 1.0, 1.0)])
-def test_shares_that_cannot_be_are_wrong_usage(caps: Any) -> None:
-    with pytest.raises(UsageError, match="caps"):
-        BuildOptions(caps=caps)
-
-
-@pytest.mark.parametrize("caps", ["all", "0.1", "0.1,0.1", "0.1,x,1", "0,1,1", "2,1,1", ""])
+@pytest.mark.parametrize("caps", ["all", "0.1", "0.1,0.1", "0.1,x,1", "0,1,1", "2,1,1", "1,1,nan", ""])
 def test_other_caps_are_wrong_usage_of_the_command(caps: str, dumps: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["build", *YEARS[:2], "--dumps", str(dumps), f"--caps={caps}"]
     try:

@@ -46,6 +46,9 @@ def test_every_task_runs_once_and_reports_come_in_order(tmp_path: Path, jobs: in
     assert total(reports, "count") == {"tasks": 4}
     run_stage("square", write_square, [1, 2, 3, 4], tmp_path / "out", Machine(jobs))
     assert calls(tmp_path) == [1, 2, 3, 4]  # nothing again
+    run_stage("square", write_square, [2, 5], tmp_path / "out")  # other tasks start the folder afresh
+    assert calls(tmp_path) == [1, 2, 2, 3, 4, 5]
+    assert {path.name for path in (tmp_path / "out").glob("*.txt")} == {"2.txt", "5.txt"}
 
 
 def test_a_tmpdir_with_too_long_a_path_for_sockets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,13 +62,6 @@ def test_a_tmpdir_with_too_long_a_path_for_sockets(tmp_path: Path, monkeypatch: 
     assert calls(tmp_path) == [1, 2]
 
 
-def test_other_tasks_start_the_folder_afresh(tmp_path: Path) -> None:
-    run_stage("square", write_square, [1, 2], tmp_path / "out")
-    run_stage("square", write_square, [2, 5], tmp_path / "out")
-    assert calls(tmp_path) == [1, 2, 2, 5]
-    assert {path.name for path in (tmp_path / "out").glob("*.txt")} == {"2.txt", "5.txt"}
-
-
 def test_reports_say_what_an_earlier_run_did(tmp_path: Path) -> None:
     def kept(jobs: int) -> list[bool]:
         reports = run_stage("square", write_square, [1, 2], tmp_path / "out", Machine(jobs))
@@ -75,9 +71,8 @@ def test_reports_say_what_an_earlier_run_did(tmp_path: Path) -> None:
     marker = tmp_path / "out" / "executor" / "completions" / "00000"
     marker.unlink()
     report = tmp_path / "out" / "reports" / "00001.json"
-    report.write_text(
-        report.read_text().replace('"began": 1', '"began": 9')
-    )  # the clock of another machine may be far ahead
+    ahead = report.read_text().replace('"began": 1', '"began": 9')  # the clock of another machine may be far ahead
+    report.write_text(ahead)
     assert kept(2) == [False, True]
 
 
@@ -143,7 +138,10 @@ def test_a_task_whose_folder_was_taken_by_another_command_does_not_count(tmp_pat
     assert list((tmp_path / "out" / "reports").iterdir()) == []
 
 
-def test_an_error_that_cannot_be_sent_is_no_killed_worker(tmp_path: Path) -> None:
+def test_what_a_task_raises_comes_out_and_what_cannot_be_sent_is_no_killed_worker(tmp_path: Path) -> None:
+    for jobs in (1, 2):
+        with pytest.raises(InputError, match=r"three\.xml: page 3 is bad"):
+            run_stage("square", refuse_three, [1, 2, 3, 4], tmp_path / "raised", Machine(jobs))
     with pytest.raises(RuntimeError, match=r"raise_what_does_not_travel(.|\n)*NeedsTwo: a mistake in three\.xml"):
         run_stage("square", raise_what_does_not_travel, [1, 2], tmp_path / "out", Machine(2))
 
@@ -216,31 +214,30 @@ def test_the_process_that_starts_workers_may_be_killed(tmp_path: Path, monkeypat
     assert sorted(calls(tmp_path)) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_what_a_task_raises_comes_out(tmp_path: Path, jobs: int) -> None:
-    with pytest.raises(InputError, match=r"three\.xml: page 3 is bad"):
-        run_stage("square", refuse_three, [1, 2, 3, 4], tmp_path / "out", Machine(jobs))
+SLEEP = """
+import os, time
+def sleep(task, folder):
+    (folder / f"pid{task}").write_text(str(os.getpid()))
+    time.sleep(60)
+    return {}
+"""
+PROGRAM = """
+import sys
+from pathlib import Path
+from temporalwiki.builders.stages import run_stage
+from temporalwiki.builders.machine import Machine
+from work import sleep
+if __name__ == "__main__":
+    run_stage("sleep", sleep, [1, 2], Path(sys.argv[1]), Machine(2))
+"""
 
 
 @pytest.mark.fault("kill -9", "build: its workers when it is killed", "they end as well")
 def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    (tmp_path / "work.py").write_text(  # workers do not read the main module
-        "import os, time\n"
-        "def sleep(task, folder):\n"
-        "    (folder / f'pid{task}').write_text(str(os.getpid()))\n"
-        "    time.sleep(60)\n"
-        "    return {}\n"
-    )
-    program.write_text(
-        "from pathlib import Path\n"
-        "from temporalwiki.builders.stages import run_stage\n"
-        "from temporalwiki.builders.machine import Machine\n"
-        "from work import sleep\n"
-        "if __name__ == '__main__':\n"
-        f"    run_stage('sleep', sleep, [1, 2], Path({str(tmp_path / 'out')!r}), Machine(2))\n"
-    )
-    running = subprocess.Popen([sys.executable, str(program)], stderr=subprocess.DEVNULL)
+    (tmp_path / "work.py").write_text(SLEEP)  # workers do not read the main module
+    (tmp_path / "program.py").write_text(PROGRAM)
+    arguments = [sys.executable, str(tmp_path / "program.py"), str(tmp_path / "out")]
+    running = subprocess.Popen(arguments, stderr=subprocess.DEVNULL)
 
     def pids() -> list[str]:
         found = [file.read_text() for file in (tmp_path / "out").glob("pid*")]
@@ -250,6 +247,13 @@ def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
     running.kill()
     running.wait()
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+
+
+def pretend(monkeypatch: pytest.MonkeyPatch, cores: int, gigabytes: int) -> None:
+    """Make this machine look like another one, in no control group."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(cores)))
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gigabytes << 18}.__getitem__)
+    monkeypatch.setattr(local, "_GROUPS", Path("/nowhere"))
 
 
 @pytest.mark.parametrize(
@@ -271,9 +275,7 @@ def test_workers_end_when_their_command_is_killed(tmp_path: Path) -> None:
 def test_the_default_machine_uses_all_cores_and_memory(
     cores: int, gigabytes: int, given: dict[str, int], machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(cores)))
-    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": gigabytes << 18}.__getitem__)
-    monkeypatch.setattr(local, "_GROUPS", Path("/nowhere"))
+    pretend(monkeypatch, cores, gigabytes)
     assert find_machine(**given) == machine
 
 
@@ -289,8 +291,7 @@ def test_the_default_machine_uses_all_cores_and_memory(
 def test_the_memory_of_a_container_is_its_groups(
     limit: dict[str, str], machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _process: set(range(16)))
-    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 64 << 18}.__getitem__)
+    pretend(monkeypatch, 16, 64)
     groups = tmp_path / "groups"  # as if this process were in one of each version
     groups.write_text("4:cpu,memory:/outside/inside\n0::/outside/inside\n")
     for name, text in limit.items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import errno
 import hashlib
-import io
 import itertools
 import os
 import random
@@ -103,6 +102,12 @@ def dumps_in(folder: Path) -> dict[str, bytes]:
     }
 
 
+def fetch_all(dumps: Path, *servers: FileServer) -> None:
+    """Fetch, and find exactly the files of the interval, with their bytes."""
+    fetch(MONTH, dumps, [server.url for server in servers])
+    assert dumps_in(dumps) == FILES
+
+
 def test_what_is_fetched_is_what_a_build_reads(server: FileServer, tmp_path: Path) -> None:
     files = fetch(MONTH, tmp_path, [server.url])
     assert files == [tmp_path / path for path in FILES]
@@ -110,10 +115,6 @@ def test_what_is_fetched_is_what_a_build_reads(server: FileServer, tmp_path: Pat
     found = find_sources(tmp_path, MONTH)
     assert found.files == files
     assert found.page_props == tmp_path / PROPS
-
-
-def test_the_lists_beside_the_dumps_hold_the_checksums(server: FileServer, tmp_path: Path) -> None:
-    fetch(MONTH, tmp_path, [server.url])
     check = ["-execdir", "sha1sum", "--strict", "-c", "{}", "+"]
     checked = subprocess.run(["find", ".", "-name", "*sha1sums*.txt", *check], cwd=tmp_path, capture_output=True)
     assert checked.returncode == 0, checked.stderr
@@ -155,8 +156,7 @@ def test_a_file_from_elsewhere_is_kept_if_it_is_the_one_listed(server: FileServe
         (tmp_path / path).write_bytes(data)
     (tmp_path / PROPS).write_bytes(b"x" * len(FILES[PROPS]))  # same size, other bytes
     (tmp_path / BIG).write_bytes(FILES[BIG][:-1])
-    fetch(MONTH, tmp_path, [server.url])
-    assert dumps_in(tmp_path) == FILES
+    fetch_all(tmp_path, server)
     assert {request.path for request in server.asked(r"\.(bz2|gz)$")} == {PROPS, BIG}
 
 
@@ -180,11 +180,7 @@ MENDED: dict[str, tuple[list[Fault], int, str]] = {
     "wrong bytes once": ([Fault(body=bytes(400_000))], 2, "gave wrong bytes: SHA-1"),
     "another version once": ([Fault(body=bytes(400_001))], 2, "gave wrong bytes: has 400,001 bytes"),
     "cut, then another version once": ([Fault(cut=9_000), Fault(body=bytes(9_001))], 3, "wrong bytes: has 9,001"),
-    "cut, then wrong bytes for the rest": (
-        [Fault(cut=99_000), Fault(body=FILES[BIG][:99_000] + bytes(301_000))],
-        3,
-        "next try",
-    ),
+    "cut, then zeros for the rest": ([Fault(cut=99_000), Fault(body=FILES[BIG][:99_000] + bytes(301_000))], 3, "next"),
     "cut, then another piece than asked": ([Fault(cut=99_000), Fault(range_at=98_000)], 3, "a wrong range of bytes"),
     "cut, then 416": ([Fault(cut=99_000), Fault(status=416)], 3, "nothing after"),
     "416 at once": ([Fault(status=416)], 2, "nothing after"),
@@ -202,8 +198,7 @@ def test_faults_that_mend(case: str, server: FileServer, tmp_path: Path, capsys:
     faults, asked, said = MENDED[case]
     for fault in faults:
         server.fault(re.escape(BIG), fault)
-    fetch(MONTH, tmp_path, [server.url])
-    assert dumps_in(tmp_path) == FILES
+    fetch_all(tmp_path, server)
     assert len(server.asked(re.escape(BIG))) == asked
     assert said in capsys.readouterr().err
 
@@ -248,16 +243,7 @@ def test_faults_that_stay(case: str, server: FileServer, tmp_path: Path) -> None
     with pytest.raises(InputError, match=r"missing|no such|no enwiki"):
         find_sources(tmp_path, MONTH)  # what is there is not taken for whole
     server._faults.clear()
-    fetch(MONTH, tmp_path, [server.url])
-    assert dumps_in(tmp_path) == FILES
-
-
-def test_a_resumed_file_is_asked_for_from_where_it_is(server: FileServer, tmp_path: Path) -> None:
-    server.fault(re.escape(BIG), Fault(cut=150_000))
-    fetch(MONTH, tmp_path, [server.url])
-    first, second = server.asked(re.escape(BIG))
-    assert "Range" not in first.headers
-    assert second.headers["Range"] == "bytes=150000-"
+    fetch_all(tmp_path, server)
 
 
 # its bytes before all of them are there
@@ -304,8 +290,7 @@ def test_a_part_that_is_too_long_is_thrown_away(
 ) -> None:
     (tmp_path / PART).parent.mkdir(parents=True)
     (tmp_path / PART).write_bytes(FILES[BIG] + b"more")
-    fetch(MONTH, tmp_path, [server.url])
-    assert dumps_in(tmp_path) == FILES
+    fetch_all(tmp_path, server)
     assert "wrong bytes" not in capsys.readouterr().err  # the server is not to blame
 
 
@@ -313,8 +298,7 @@ def test_a_file_that_changes_while_it_comes_is_fetched_again(
     server: FileServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.fault(re.escape(BIG), Fault(body=some_bytes("old", 400_000), cut=150_000))
-    fetch(MONTH, tmp_path, [server.url])
-    assert dumps_in(tmp_path) == FILES
+    fetch_all(tmp_path, server)
     assert ["Range" in request.headers for request in server.asked(re.escape(BIG))] == [False, True, False]
     assert re.search("gave wrong bytes: SHA-1 [0-9a-f]{40}, not .*; trying once more", capsys.readouterr().err)
 
@@ -323,28 +307,24 @@ def test_a_part_of_one_mirror_goes_on_at_another(server: FileServer, tmp_path: P
     with FileServer(FILES) as mirror:
         server.fault(re.escape(BIG), Fault(cut=150_000))
         server.fault(re.escape(BIG), Fault(status=403))
-        fetch(MONTH, tmp_path, [server.url, mirror.url])
+        fetch_all(tmp_path, server, mirror)
         (request,) = mirror.asked("")
     assert request.headers["Range"] == "bytes=150000-"
-    assert dumps_in(tmp_path) == FILES
 
 
 def test_a_mirror_without_the_lists_gives_the_files(server: FileServer, tmp_path: Path) -> None:
     """As mirrors are: Wikidata lies in another folder, and an index of wikis is not there."""
-    elsewhere = {
-        re.sub("^wikidatawiki/entities", "other/wikibase/wikidatawiki", path): data for path, data in FILES.items()
-    }
+    moved = ("wikidatawiki/entities", "other/wikibase/wikidatawiki")
+    elsewhere = {path.replace(*moved): data for path, data in FILES.items()}
     server.fault(r"\.(bz2|gz)$", Fault(status=403), times=99)
     with FileServer(elsewhere) as mirror:
-        fetch(MONTH, tmp_path, [server.url, mirror.url])
-    assert dumps_in(tmp_path) == FILES
+        fetch_all(tmp_path, server, mirror)
 
 
 def test_a_mirror_cannot_vouch_for_its_own_lies(server: FileServer, tmp_path: Path) -> None:
     lies = {path: bytes(len(data)) for path, data in FILES.items()}
     with FileServer(lies | lists_of(lies)) as liar:
-        fetch(MONTH, tmp_path, [server.url, liar.url])
-        assert dumps_in(tmp_path) == FILES
+        fetch_all(tmp_path, server, liar)
         shutil.rmtree(tmp_path)
         server.fault(r"\.(bz2|gz)$", Fault(status=403), times=99)
         with pytest.raises(InputError, match=f"403; {liar.url}/.*twice"):
@@ -356,8 +336,7 @@ def test_the_next_mirror_is_asked_where_one_does_not_answer(
 ) -> None:
     with FileServer({}) as gone:
         pass
-    fetch(MONTH, tmp_path, [gone.url, server.url])
-    assert dumps_in(tmp_path) == FILES
+    fetch_all(tmp_path, gone, server)
     assert capsys.readouterr().err.count(f"{gone.url}/") == 4  # waited for once, not for every file
 
 
@@ -390,9 +369,8 @@ def test_a_server_that_is_too_slow_holds_nobody(
     with FileServer(server.files) as slow:
         slow.fault(path, fault, times=99, method=method)
         begun = time.monotonic()
-        fetch(MONTH, tmp_path, [slow.url, server.url])
+        fetch_all(tmp_path, slow, server)
         assert time.monotonic() - begun < 15
-    assert dumps_in(tmp_path) == FILES
     assert "gives less than 10 kB a second; next try" in capsys.readouterr().err
     assert [request for request in server.requests if re.search(path, request.path)]  # the next mirror
 
@@ -423,9 +401,8 @@ def test_redirects_are_followed(server: FileServer, tmp_path: Path) -> None:
     with FileServer(FILES) as other:
         server.fault(re.escape(BIG), Fault(status=302, headers={"Location": f"{other.url}/{BIG}"}), times=99)
         other.fault(re.escape(BIG), Fault(cut=150_000))
-        fetch(MONTH, tmp_path, [server.url])
+        fetch_all(tmp_path, server)
         assert other.asked("")[-1].headers["Range"] == "bytes=150000-"
-    assert dumps_in(tmp_path) == FILES
 
 
 def test_it_waits_as_long_as_it_is_asked_to(
@@ -443,8 +420,7 @@ def test_lists_are_asked_for_again_too(server: FileServer, tmp_path: Path) -> No
         server.fault(path, Fault(status=503, headers={"Retry-After": "0"}))
         server.fault(path, Fault(cut=5))
     server.fault("all.json.gz", Fault(status=503), method="HEAD")
-    fetch(MONTH, tmp_path, [server.url])
-    assert dumps_in(tmp_path) == FILES
+    fetch_all(tmp_path, server)
 
 
 def test_a_page_that_never_ends_is_not_taken_to_its_end(server: FileServer, tmp_path: Path) -> None:
@@ -478,8 +454,7 @@ def test_a_full_disk_is_one_clear_line(server: FileServer, tmp_path: Path, monke
         patch.setattr(_Part, "write", full)
         with pytest.raises(InputError, match="no space left on the disk; free some"):
             fetch(MONTH, tmp_path, [server.url])
-    fetch(MONTH, tmp_path, [server.url])
-    assert dumps_in(tmp_path) == FILES
+    fetch_all(tmp_path, server)
 
 
 def test_what_was_fetched_counts_when_the_server_has_removed_it(server: FileServer, tmp_path: Path) -> None:
@@ -542,18 +517,13 @@ def test_one_file_that_is_there_already_is_not_fetched_in_parts(server: FileServ
 
 def test_other_months_lists_are_left_alone(server: FileServer, tmp_path: Path) -> None:
     fetch(MONTH, tmp_path, [server.url])
-    files = {
-        path.replace("20211201", "20220101").replace("20211129", "20220101"): data for path, data in FILES.items()
-    }
+    files = {re.sub("20211201|20211129", "20220101", path): data for path, data in FILES.items()}
     files = FILES | {path: data for path, data in files.items() if "20220101" in path}
     with FileServer(files | lists_of(files)) as next_month:
         fetch(Interval("enwiki", "20211201", "20220101"), tmp_path, [next_month.url])
         assert {request.path.split("/")[-2] for request in next_month.asked(r"\.(bz2|gz)$")} == {"20220101"}
-    names = {path.name for path in (tmp_path / "enwiki" / "20211201").glob("*sha1sums*")}
-    assert names == {
-        "enwiki-20211201-sha1sums-pages-articles-multistream.txt",
-        "enwiki-20211201-sha1sums-page_props.txt",
-    }
+    names = {path.name.partition("sums-")[2] for path in (tmp_path / "enwiki" / "20211201").glob("*sha1sums*")}
+    assert names == {"pages-articles-multistream.txt", "page_props.txt"}
 
 
 def test_a_plan_says_what_is_left(server: FileServer, tmp_path: Path) -> None:
@@ -579,18 +549,7 @@ def test_named_wikidata_dates(server: FileServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "mirror",
-    [
-        "",
-        "dumps.wikimedia.org",
-        "ftp://x/",
-        "file:///etc",
-        "https://",
-        "https://u:p@x/",
-        "http://x/?q",
-        "http://[",
-        "a b",
-    ],
+    "mirror", ["", "dumps.wikimedia.org", "ftp://x/", "https://", "https://u:p@x/", "http://x/?q", "http://[", "a b"]
 )
 def test_what_is_no_mirror(mirror: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not a mirror"):
@@ -646,8 +605,7 @@ def test_killed_at_any_moment_a_rerun_completes(server: FileServer, tmp_path: Pa
         with pytest.raises(InputError):
             find_sources(tmp_path, MONTH)
     server._faults.clear()
-    fetch(MONTH, tmp_path, [server.url])
-    assert dumps_in(tmp_path) == FILES
+    fetch_all(tmp_path, server)
     starts = [int(request.headers.get("Range", "bytes=0-")[6:-1]) for request in server.asked(re.escape(BIG))]
     assert starts == sorted(starts)
     assert len(set(starts)) == len(starts) == 4  # each went on from further
@@ -671,17 +629,12 @@ def test_ctrl_c_ends_it_at_once_and_a_rerun_completes(server: FileServer, tmp_pa
     assert running.returncode == 1
     assert err.endswith("temporalwiki fetch: interrupted; run the same command again to continue\n")
     server._faults.clear()
-    fetch(MONTH, tmp_path, [server.url])
-    assert dumps_in(tmp_path) == FILES
+    fetch_all(tmp_path, server)
 
 
 @pytest.mark.parametrize("way", ["silent", "a byte at a time"])
 def test_ctrl_c_does_not_wait_for_a_server(
-    way: str,
-    server: FileServer,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    way: str, server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server.fault(re.escape(BIG), Fault(drip_after=0) if way == "a byte at a time" else Fault(delay=60))
     noted: list[str] = []
@@ -698,25 +651,6 @@ def test_ctrl_c_does_not_wait_for_a_server(
     assert time.monotonic() - begun < 10
     assert Path(BIG).name not in noted
     assert "next try" not in capsys.readouterr().err
-
-
-def test_a_bar_on_a_terminal_and_lines_elsewhere(
-    server: FileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Terminal(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    terminal, log = Terminal(), io.StringIO()
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "stderr", terminal)
-        fetch(MONTH, tmp_path / "a", [server.url])
-        patch.setattr(sys, "stderr", log)
-        patch.setattr("temporalwiki.base.progress.LOG_SECONDS", 0.0)
-        fetch(MONTH, tmp_path / "b", [server.url])
-    assert re.search(r"fetch: 100%\|.*\| 671k/671k \[.*B/s\]", terminal.getvalue())
-    assert "\r" not in log.getvalue()
-    assert "fetch: 100%" in log.getvalue() or "671k" in log.getvalue()
 
 
 @dataclasses.dataclass
@@ -770,23 +704,7 @@ def test_any_faults_in_any_order(
             server._faults.clear()
 
 
-INTERVALS: dict[str, tuple[Mapping[str, Mapping[str, str]], tuple[str, str]]] = {
-    "the newest two": ({}, ("20211101", "20211201")),
-    "the newest is being written": (
-        {"20211201": {"articlesmultistreamdump": "in-progress"}},
-        ("20211001", "20211101"),
-    ),
-    "its table of properties is not there yet": (
-        {"20211201": {"pagepropstable": "waiting"}},
-        ("20211001", "20211101"),
-    ),
-}
-
-
-def months(
-    dates: tuple[str, ...] = ("20210801", "20211001", "20211020", "20211101", "20211120", "20211201", "20211220"),
-    status: Mapping[str, Mapping[str, str]] = {},
-) -> dict[str, bytes]:
+def months(*dates: str, status: Mapping[str, Mapping[str, str]] = {}) -> dict[str, bytes]:
     files: dict[str, bytes] = {}
     for date in dates:
         of_date = {
@@ -797,26 +715,29 @@ def months(
     return files
 
 
-@pytest.mark.parametrize("case", INTERVALS)
-def test_the_newest_interval(case: str) -> None:
-    status, expected = INTERVALS[case]
-    with FileServer(months(status=status)) as server:
-        assert newest_interval(server.url, "enwiki") == expected
-
-
-def test_over_the_turn_of_the_year() -> None:
-    with FileServer(months(("20211201", "20220101"))) as server:
-        assert newest_interval(f"{server.url}/", "enwiki") == ("20211201", "20220101")
+@pytest.mark.parametrize(
+    ("dates", "unfinished", "newest"),
+    [
+        ("20210801 20211001 20211020 20211101 20211120 20211201 20211220", "", ("20211101", "20211201")),
+        ("20211001 20211101 20211201", "articlesmultistreamdump", ("20211001", "20211101")),
+        ("20211001 20211101 20211201", "pagepropstable", ("20211001", "20211101")),
+        ("20211201 20220101", "", ("20211201", "20220101")),
+    ],
+)
+def test_the_newest_interval(dates: str, unfinished: str, newest: tuple[str, str]) -> None:
+    status = {"20211201": {unfinished: "waiting"}} if unfinished else {}
+    with FileServer(months(*dates.split(), status=status)) as server:
+        assert newest_interval(f"{server.url}/", "enwiki") == newest
 
 
 def test_what_is_missing_for_an_interval_is_said() -> None:
-    with FileServer(months(("20211101", "20211201"), {"20211101": {"pagepropstable": "failed"}})) as server:
+    failed = {"20211101": {"pagepropstable": "failed"}}
+    said = r"consecutive months: 20211101: pagepropstable is failed; 20211201: no such dump"
+    with FileServer(months("20211101", "20211201", status=failed)) as server:
         server.fault("20211201/dumpstatus.json", Fault(status=404), times=9)
-        with pytest.raises(
-            InputError, match=r"consecutive months: 20211101: pagepropstable is failed; 20211201: no such dump"
-        ):
+        with pytest.raises(InputError, match=said):
             newest_interval(server.url, "enwiki")
-    with FileServer(months(("20211101", "20211120", "20220101"))) as server:
+    with FileServer(months("20211101", "20211120", "20220101")) as server:
         with pytest.raises(InputError, match="two consecutive months; there are 20211101, 20211120, 20220101"):
             newest_interval(server.url, "enwiki")
         with pytest.raises(InputError, match=r"frwiki: .*answers 404"):

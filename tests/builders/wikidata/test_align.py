@@ -71,9 +71,8 @@ SAYS = {
 }
 
 
-@pytest.mark.parametrize("case", SAYS)
-def test_a_sentence_says_a_label_as_whole_words(case: str) -> None:
-    sentence, label, expected = SAYS[case]
+@pytest.mark.parametrize(("sentence", "label", "expected"), SAYS.values(), ids=SAYS)
+def test_a_sentence_says_a_label_as_whole_words(sentence: str, label: str, expected: bool) -> None:
     assert says(sentence, label) is expected
 
 
@@ -159,9 +158,8 @@ EVIDENCE = {
 }
 
 
-@pytest.mark.parametrize("case", EVIDENCE)
-def test_the_evidence_is_the_first_of_the_best_sentences(case: str) -> None:
-    sentences, expected = EVIDENCE[case]
+@pytest.mark.parametrize(("sentences", "expected"), EVIDENCE.values(), ids=EVIDENCE)
+def test_the_evidence_is_the_first_of_the_best_sentences(sentences: list[Any], expected: Any) -> None:
     assert aligned(sentences)["evidence"] == expected
 
 
@@ -243,9 +241,8 @@ BEFORE = {  # the earlier article, and whether it mentions Marn, whose page is "
 }
 
 
-@pytest.mark.parametrize("case", BEFORE)
-def test_the_earlier_article_decides_what_was_mentioned_before(case: str) -> None:
-    wikitext, expected = BEFORE[case]
+@pytest.mark.parametrize(("wikitext", "expected"), BEFORE.values(), ids=BEFORE)
+def test_the_earlier_article_decides_what_was_mentioned_before(wikitext: str | None, expected: bool) -> None:
     prev, recent = (
         SimpleNamespace(find=lambda _page_id, text=text: None if text is None else SimpleNamespace(wikitext=text))
         for text in (wikitext, None if expected else "Marn, MRN, [[Marn (town)]]")

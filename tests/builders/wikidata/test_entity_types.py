@@ -72,9 +72,8 @@ TYPES: dict[str, tuple[Items, Items, str]] = {  # prev, recent, the type of Q1
 }
 
 
-@pytest.mark.parametrize("case", TYPES)
-def test_the_type_of_an_entity(tmp_path: Path, case: str) -> None:
-    prev, recent, expected = TYPES[case]
+@pytest.mark.parametrize(("prev", "recent", "expected"), TYPES.values(), ids=TYPES)
+def test_the_type_of_an_entity(tmp_path: Path, prev: Any, recent: Any, expected: str) -> None:
     found = count(tmp_path, prev, recent, [Fact(1, 17, 77), Fact(1, 17, 1)])
     assert found == {"subject": {expected: 2}, "object": {"unknown": 1} | {expected: 1 + (expected == "unknown")}}
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import json
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -57,17 +55,14 @@ def run_dumps(
     for side, path in (("prev", prev), ("recent", recent)):
         run_tasks(extract.run, extract.plan(Dump("x", (path,)), "enwiki", "en", allow_truncated), tmp_path / side)
     if pages is None:
-        items = {
-            row["s"] for side in ("prev", "recent") for row in read_rows(tables.files(tmp_path / side, "entities"))
-        }
+        written = [file for side in ("prev", "recent") for file in tables.files(tmp_path / side, "entities")]
+        items = {row["s"] for row in read_rows(written)}
         pages = pages_before = {number: f"A{number}" for number in items}
         with ParquetWriter(tmp_path / "page_items.parquet", PAGE_ITEMS) as out:
             out.write_table(pa.table([sorted(items)] * 2, schema=PAGE_ITEMS))
     for side, of_side in (("prev", pages_before), ("recent", pages)):
-        articles = multistream(
-            articles_file(tmp_path / side, "20211101"),
-            [page(i, t, "text") for i, t in sorted((of_side or {}).items())],
-        )
+        texts = [page(i, t, "text") for i, t in sorted((of_side or {}).items())]
+        articles = multistream(articles_file(tmp_path / side, "20211101"), texts)
         tasks = wiki_extract.plan(Dump("x", (articles,)), "enwiki", False)
         run_tasks(wiki_extract.run, tasks, tmp_path / f"{side}_articles")
     task = task_of(tmp_path, fraction, recent_date, seed)
@@ -138,6 +133,7 @@ def run_cases(tmp_path: Path, cases: Cases, others: Sequence[Any] = ()) -> dict[
     return {case: [row for row in rows if row["s"] == number] for number, case in enumerate(cases, 100)}
 
 
+P = "preferred"
 UNKNOWN = {"P582": [{"snaktype": "somevalue"}]}
 ENDED = {"P582": [time("+2021-11-15T00:00:00Z")]}
 ON_THE_DAY = {"P582": [time("+2021-11-29T00:00:00Z")]}  # of recent's dump
@@ -152,11 +148,7 @@ CASES: Cases = {
     "an end that is to come": ([S(5)], [S(5, **LATER)], {5: "unchanged"}),
     "an end that was there before": ([S(5, **ENDED)], [S(5, **ENDED)], {5: "unchanged"}),
     "an end on the day of the dump": ([S(5)], [S(5, **ON_THE_DAY)], {5: "ended"}),
-    "an end on the day of the dump, there before": (
-        [S(5, **ON_THE_DAY)],
-        [S(5, **ON_THE_DAY)],
-        {5: "unchanged"},
-    ),
+    "an end on the day of the dump, there before": ([S(5, **ON_THE_DAY)], [S(5, **ON_THE_DAY)], {5: "unchanged"}),
     "an end of unknown date": ([S(5)], [S(5, **UNKNOWN)], {5: "ended"}),
     "ended and replaced": ([S(5)], [S(5, **ENDED), S(6)], {5: "replaced", 6: "new_object"}),
     "ended, and the added object also": ([S(5)], [S(5, **ENDED), S(6, **ENDED)], {5: "ended", 6: "new_object"}),
@@ -164,19 +156,11 @@ CASES: Cases = {
     "a rank raised without a change": ([S(5)], [S(5, "preferred")], {5: "unchanged"}),
     "deprecated": ([S(5)], [S(5, "deprecated")], {5: "removed"}),
     "open in another rank": ([S(5, "preferred")], [S(5, "preferred", **ENDED), S(5)], {5: "unchanged"}),
-    "open only in another rank before": (
-        [S(5, "preferred", **ENDED), S(5)],
-        [S(5, "preferred", **ENDED)],
-        {5: "unchanged"},
-    ),
+    "open only in another rank before": ([S(5, P, **ENDED), S(5)], [S(5, P, **ENDED)], {5: "unchanged"}),
     "the open one of two statements ended": ([S(5, **ENDED), S(5)], [S(5, **ENDED)] * 2, {5: "ended"}),
     "ended early": ([S(5, **LATER)], [S(5, **ENDED)], {5: "ended"}),
     "no end": ([S(5)], [S(5, P582=[{"snaktype": "novalue"}])], {5: "unchanged"}),
-    "another is preferred, and the first ended": (
-        [S(5)],
-        [S(5, **ENDED), S(6, "preferred")],
-        {5: "replaced", 6: "new_object"},
-    ),
+    "another is preferred, and the first ended": ([S(5)], [S(5, **ENDED), S(6, P)], {5: "replaced", 6: "new_object"}),
     "replaced by one that is over": ([S(5)], [S(6, **ENDED)], {5: "removed", 6: "new_object"}),
     "the other object was there before": ([S(5), S(6)], [S(6)], {5: "removed", 6: "unchanged"}),
     "demoted for an old one": ([S(5), S(6)], [S(5), S(6, "preferred")], {5: "removed", 6: "unchanged"}),
@@ -207,22 +191,10 @@ HOLDS: Cases = {
     "added before it begins": ([S(5)], [S(5), S(6, **TO_BEGIN)], [(6, False, ["E"], [])]),
     "an end to come": ([S(5)], [S(6, **LATER)], [(6, True, ["F"], ["E"])]),
     "over before, so not gone now": ([S(5, **LONG_OVER)], [S(6)], [(6, True, ["F"], [])]),
-    "an end within the interval, known before": (
-        [S(5, **ENDED)],
-        [S(5, **ENDED), S(6)],
-        [(6, True, ["F"], ["E"])],
-    ),
-    "another is preferred, but the first still holds": (
-        [S(5)],
-        [S(5), S(6, "preferred")],
-        [(6, True, ["F"], [])],
-    ),
+    "an end within the interval, known before": ([S(5, **ENDED)], [S(5, **ENDED), S(6)], [(6, True, ["F"], ["E"])]),
+    "another is preferred, but the first still holds": ([S(5)], [S(5), S(6, "preferred")], [(6, True, ["F"], [])]),
     "a second term": ([S(5)], [S(6, **ENDED), S(6, **BEGUN)], [(6, True, ["F"], ["E"])]),
-    "an object without a label": (
-        [S(8)],
-        [S(6), S(9)],
-        [(6, True, ["F", "Q9"], ["Q8"]), (9, True, ["F", "Q9"], ["Q8"])],
-    ),
+    "an object without a label": ([S(8)], [S(6), S(9)], [(o, True, ["F", "Q9"], ["Q8"]) for o in (6, 9)]),
     "an item that recent does not have": ([S(3)], [S(6)], [(6, True, ["F"], [])]),
     "an end long ago, written down late": ([S(5)], [S(5, **LONG_OVER), S(6)], [(6, True, ["F"], [])]),
     "an end of unknown date": ([S(5)], [S(5, **UNKNOWN), S(6)], [(6, True, ["F"], ["E"])]),
@@ -326,10 +298,8 @@ def test_where_the_dates_of_a_fact_lie(tmp_path: Path) -> None:
     rows, _ = run(tmp_path, [item(number) for number in numbers], recent)
     assert {numbers[row["s"]]: row["dated"] for row in rows} == {case: dated for case, (_, dated) in DATES.items()}
     for row in rows:
-        days = [
-            fact_day(found[0]) if (found := DATES[numbers[row["s"]]][0].get(p)) else None
-            for p in ("P580", "P582", "P585")
-        ]
+        qualifiers = DATES[numbers[row["s"]]][0]
+        days = [fact_day(qualifiers[p][0]) if p in qualifiers else None for p in ("P580", "P582", "P585")]
         assert row["dated"] == reference.dated(*days, PREV, RECENT_TEXT)
     [bc] = [row for row in rows if numbers[row["s"]] == "before our era"]
     assert bc["start_time"] is None
@@ -361,12 +331,6 @@ def test_without_properties_a_table_names_the_relations(tmp_path: Path) -> None:
         assert [row["relation"] for row in rows] == names
 
 
-def test_a_subject_that_prev_does_not_have_is_new(tmp_path: Path) -> None:
-    rows, report = run(tmp_path, [item(1)], [item(1), item(2, {"P54": [S(5)]})])
-    assert kinds(rows) == {(2, 54, 5): "new_subject"}
-    assert report["facts"]["changed"] == {"new_subject": 1}
-
-
 def test_previous_objects_are_all_that_the_relation_had_by_label(tmp_path: Path) -> None:
     prev = [item(1, {"P54": [S(5), S(6), S(7)]}), item(5, label="Zeta"), item(6, label="Alpha")]
     rows, _ = run(tmp_path, prev, [item(1, {"P54": [S(7), S(8)]}), item(5, label="Zeta (now)")])
@@ -391,22 +355,21 @@ def test_the_subjects_page_is_that_of_its_sitelink(tmp_path: Path) -> None:
     rows, report = run(tmp_path, prev, recent, pages={10: "Ann"}, pages_before={10: "Old title", 11: "Gone"})
     assert {row["s"]: row["page_id"] for row in rows} == {1: 10, 4: 11}
     assert report["alignment"] == {"changed": {"candidates": 2, "not_aligned": {"subject_without_article": 2}}}
-
-
-def test_a_fact_of_an_item_that_is_gone_has_no_page_if_the_article_is_still_there(tmp_path: Path) -> None:
-    """Items are merged: then the fact is another item's by now, and not deleted."""
-    prev = [item(4, {"P54": [S(5)]}, title="Still here")]
-    rows, report = run(tmp_path, prev, [item(9)], pages={11: "Still here"}, pages_before={11: "Still here"})
-    assert not rows
-    assert report["facts"]["deleted"] == {"removed": 1}
+    # items are merged: where the article is still there, the fact is another item's by now, and not deleted
+    same = {11: "Gone"}
+    rows, report = run(tmp_path / "merged", prev[1:], [item(9)], pages=same, pages_before=same)
+    assert (rows, report["facts"]["deleted"]) == ([], {"removed": 1})
     assert report["alignment"] == {"deleted": {"candidates": 1, "not_aligned": {"subject_without_article": 1}}}
 
 
-def test_an_entity_that_a_dump_holds_twice_counts_in_its_newest_revision(tmp_path: Path) -> None:
+def test_a_new_subject_and_an_entity_that_a_dump_holds_twice_which_counts_in_its_newest_revision(
+    tmp_path: Path,
+) -> None:
     newest = item(1, {"P54": [S(7)]}, lastrevid=30)
     recent = [item(1, {"P54": [S(6)]}, lastrevid=20), newest, item(1, {"P54": [S(5)]}, lastrevid=10)]
-    rows, report = run(tmp_path, [item(1)], recent)
-    assert kinds(rows) == {(1, 54, 7): "new_relation"}
+    rows, report = run(tmp_path, [item(1)], [*recent, item(2, {"P54": [S(5)]})])
+    assert kinds(rows) == {(1, 54, 7): "new_relation", (2, 54, 5): "new_subject"}
+    assert report["facts"]["changed"] == {"new_relation": 1, "new_subject": 1}
     assert report["facts"]["duplicate_entities"] == 1
 
 
@@ -577,9 +540,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("suffix", ["gz", "bz2"])
-@pytest.mark.parametrize("case", BAD)
-def test_bad_dumps_are_refused_with_file_and_place(tmp_path: Path, case: str, suffix: str) -> None:
-    streams, said = BAD[case]
+@pytest.mark.parametrize(("streams", "said"), BAD.values(), ids=BAD)
+def test_bad_dumps_are_refused_with_file_and_place(tmp_path: Path, streams: list[str], said: str, suffix: str) -> None:
     with pytest.raises(InputError, match=said) as error:
         extract_text(tmp_path, streams, suffix)
     assert f"wikidata-20211101-all.json.{suffix}" in str(error.value)
@@ -594,6 +556,11 @@ def test_a_cut_dump_is_read_to_its_last_whole_line_where_that_is_allowed(tmp_pat
     assert "as far as it goes" in report["warning"]
     with pytest.raises(InputError, match="not one entity in JSON"):  # the damage is in the middle
         extract_text(tmp_path / "b", ["[\n", f"{Q1[:9]},\n{Q2}\n"], "gz", allow_truncated=True)
+    # a transfer that breaks off cuts a single stream inside; a whole one without ] is an excerpt
+    report = extract_text(tmp_path / "c", [f"[\n{Q1},\n{Q2},\n"], "gz")
+    assert report["entities"]["items"] == 2 and "taken for an excerpt" in report["warning"]
+    with pytest.raises(InputError, match="no closing"):
+        extract_text(tmp_path / "d", [f"[\n{Q1},\n{Q2}"], "gz")
 
 
 CLOSED = {
@@ -613,39 +580,6 @@ def test_the_closing_bracket_is_found_wherever_it_stands(
     """Cut at every stream, the bracket's line may begin exactly where the last range does."""
     monkeypatch.setattr(extract, "RANGE", range_)
     assert extract_text(tmp_path, CLOSED[case], "gz")["warning"] is None
-
-
-def test_one_whole_stream_without_a_bracket_is_taken_for_an_excerpt(tmp_path: Path) -> None:
-    """A transfer that breaks off cuts a single stream inside, which fails; the report says that ] is missing."""
-    report = extract_text(tmp_path, [f"[\n{Q1},\n{Q2},\n"], "gz")
-    assert report["entities"]["items"] == 2
-    assert "taken for an excerpt" in report["warning"]
-    with pytest.raises(InputError, match="no closing"):
-        extract_text(tmp_path / "b", [f"[\n{Q1},\n{Q2}"], "gz")
-
-
-@settings(max_examples=40)
-@given(
-    texts=st.lists(st.text('ab\\"é漢', max_size=40), min_size=1, max_size=8),
-    cuts=st.lists(st.integers(0, 3000), max_size=6),
-)
-def test_ranges_cut_anywhere_give_each_line_once(
-    tmp_path_factory: pytest.TempPathFactory, texts: list[str], cuts: list[int]
-) -> None:
-    lines = [json.dumps({"id": f"Q{i + 1}", "x": text}, ensure_ascii=False) for i, text in enumerate(texts)]
-    data = ("[\n" + ",\n".join(lines) + "\n]\n").encode()
-    bounds = sorted({0, len(data), *(cut % len(data) for cut in cuts)})
-    members = [gzip.compress(data[a:b]) for a, b in pairwise(bounds)]
-    path = tmp_path_factory.mktemp("w") / "d.json.gz"
-    path.write_bytes(b"".join(members))
-    offsets = [0]
-    for member in members[:-1]:
-        offsets.append(offsets[-1] + len(member))
-    found = []
-    for start, end in zip(offsets, [*offsets[1:], None], strict=True):
-        task = extract.EntityExtractTask(0, str(path), start, end, "enwiki", "en", False)
-        found += [line for _, line in extract.lines(task)]
-    assert found == data.decode().removesuffix("\n").encode().split(b"\n")
 
 
 LARGEST = 2**62

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,9 +12,8 @@ from temporalwiki.builders.wikidata.probes import CAPS, LIGHT_TUNING, Fact, cap,
 
 import reference
 
-FACTS = st.lists(
-    st.builds(Fact, st.integers(1, 40), st.integers(1, 30), st.integers(1, 60)), max_size=300, unique=True
-)
+FACT = st.builds(Fact, st.integers(1, 40), st.integers(1, 30), st.integers(1, 60))
+FACTS = st.lists(FACT, max_size=300, unique=True)
 
 
 @given(FACTS, st.integers(0, 5))
@@ -31,12 +31,9 @@ def test_the_order_of_the_facts_does_not_matter(facts: list[Fact], random: st.ra
     assert {facts[i] for i in cap(facts, 3, CAPS).kept} == {shuffled[i] for i in cap(shuffled, 3, CAPS).kept}
 
 
-def test_another_seed_keeps_other_facts() -> None:
+def test_another_seed_keeps_other_facts_and_all_stay_where_all_shares_are_small() -> None:
     facts = [Fact(s, 1, s) for s in range(1, 500)]
     assert cap(facts, 1, CAPS).kept != cap(facts, 2, CAPS).kept
-
-
-def test_nothing_is_dropped_where_all_shares_are_small() -> None:
     facts = [Fact(s, s % 40, s) for s in range(1, 1001)]
     assert cap(facts, 0, CAPS).kept == list(range(1000))
 
@@ -62,25 +59,18 @@ def test_light_tuning_shares_no_subject_with_the_probes(facts: list[Fact], seed:
     assert len(set(chosen)) == len(chosen)
 
 
-def test_light_tuning_has_the_probes_relations_in_proportion() -> None:
-    probes = [Fact(s, 1 if s <= 60 else 2 if s <= 90 else 3, s) for s in range(1, 101)]  # 60, 30, 10
-    pool = [Fact(1000 + i, 1 + i % 4, i) for i in range(4000)]
-    facts = probes + pool
-    chosen = light_tuning(facts, range(100), [f.s for f in probes], 0)
-    assert Counter(facts[i].p for i in chosen) == {1: 300, 2: 150, 3: 50}
+LIGHT = {  # the relations of the probes and of the other facts, and how many facts of each relation are chosen
+    "in proportion": ([1] * 60 + [2] * 30 + [3] * 10, [1 + i % 4 for i in range(4000)], {1: 300, 2: 150, 3: 50}),
+    "166 2/3 for each: the lowest are rounded up": ([1, 2, 3] * 33, [3, 2, 1] * 1000, {1: 167, 2: 167, 3: 166}),
+    "what one cannot fill goes to the others": ([1, 2] * 50, [1] * 40 + [2] * 2000, {1: 40, 2: 460}),
+}
 
 
-def test_of_equal_remainders_the_lowest_relations_are_rounded_up() -> None:
-    probes = [Fact(s, 1 + s % 3, s) for s in range(1, 100)]  # 33 each: 500 is 166 2/3 for each
-    pool = [Fact(1000 + i, 3 - i % 3, i) for i in range(3000)]
-    facts = probes + pool
-    chosen = light_tuning(facts, range(99), [f.s for f in probes], 0)
-    assert Counter(facts[i].p for i in chosen) == {1: 167, 2: 167, 3: 166}
-
-
-def test_what_a_relation_cannot_fill_goes_to_the_others() -> None:
-    probes = [Fact(s, 1 + s % 2, s) for s in range(1, 101)]  # 50, 50
-    pool = [Fact(1000 + i, 1, i) for i in range(40)] + [Fact(3000 + i, 2, i) for i in range(2000)]
-    facts = probes + pool
-    chosen = light_tuning(facts, range(100), [f.s for f in probes], 0)
-    assert Counter(facts[i].p for i in chosen) == {1: 40, 2: 460}
+@pytest.mark.parametrize(("of_probes", "of_pool", "expected"), LIGHT.values(), ids=LIGHT)
+def test_light_tuning_has_the_relations_of_the_probes(
+    of_probes: list[int], of_pool: list[int], expected: dict[int, int]
+) -> None:
+    probes = [Fact(s, relation, s) for s, relation in enumerate(of_probes, 1)]
+    facts = probes + [Fact(1000 + i, relation, i) for i, relation in enumerate(of_pool)]
+    chosen = light_tuning(facts, range(len(probes)), [fact.s for fact in probes], 0)
+    assert Counter(facts[i].p for i in chosen) == expected

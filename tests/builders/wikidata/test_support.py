@@ -53,9 +53,8 @@ NAMED: dict[str, tuple[str, str, str | None, bool]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", NAMED)
-def test_a_sentence_names_an_object(case: str) -> None:
-    sentence, label, title, expected = NAMED[case]
+@pytest.mark.parametrize(("sentence", "label", "title", "expected"), NAMED.values(), ids=NAMED)
+def test_a_sentence_names_an_object(sentence: str, label: str, title: str | None, expected: bool) -> None:
     texts = [LinkText.of(text, titles) for text, titles in LINKS.items()]
     names = Names(label, None if title is None else title_hash(title), texts)
     assert bool(list(names.find(sentence, fold(sentence)))) is expected
@@ -99,17 +98,13 @@ CASES = [
     Case("Veska", 36, "Oslun", "Its capital is Oslun.", "stated"),
     Case("Veska", 36, "Oslun", "Oslun is the capital of Veska.", "stated"),
     Case("Veska", 36, "Oslun", "Capital of Veska: Oslun.", "stated"),
-    Case(
-        "Veska", 36, "Oslun", "In 1920 it moved from Marn to Oslun, which has been the capital ever since.", "stated"
-    ),
+    Case("Veska", 36, "Oslun", "In 1920 it moved from Marn to Oslun, the capital ever since.", "stated"),
     Case("Veska", 36, "Oslun", "Many people of Oslun spend their holidays here.", "mentioned"),
     Case("Veska", 36, "Oslun", "The capital of Norland, Oslun, lies across the strait.", "mentioned"),
     Case("Veska", 36, "Oslun", "Norland's capital Oslun lies across the strait.", "mentioned"),
     Case("Veska", 36, "Oslun", "Marn is the capital, but Oslun is larger.", "mentioned"),
     Case("Veska", 36, "Oslun", "Oslun is not the capital.", "mentioned"),
-    Case(
-        "Veska", 47, "Oslun", f"It borders {', '.join(f'State{n}' for n in 'abcdefghijklmnopq')} and Oslun.", "stated"
-    ),
+    Case("Veska", 47, "Oslun", f"It borders {', '.join(f'S{n}' for n in 'abcdefghijklmnopq')} and Oslun.", "stated"),
     Case("Veska", 47, "Oslun", f"Its border {'runs along the river ' * 4} to Oslun.", "mentioned"),
     Case("Veska", 36, "Oslun", "It lies on the river.", "mentioned", "Capital"),
     Case("Veska", 36, "Oslun", "Oslun has a large harbour.", "stated", "Capital"),
@@ -172,9 +167,8 @@ def graded_by_reference(case: Case) -> str:
     phrases = {case.relation: [*PHRASES.get(case.relation, ()), *TABLE.get(case.relation, ())]}
     words, place = replace(WORDS, phrases=phrases), reference.RefPlace(case.heading, case.lead_in)
     spans = reference.names_at(case.sentence, case.object, None, {}, words)
-    return reference.GRADES[
-        reference.rank(case.sentence, spans, place, case.relation, case.subject, set(), words) if spans else 0
-    ]
+    arguments = case.sentence, spans, place, case.relation, case.subject, set(), words
+    return reference.GRADES[reference.rank(*arguments) if spans else 0]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.relation} {case.sentence}"[:60])
@@ -304,9 +298,8 @@ LINKED = {  # a link, the text that readers see, and the title of its page
 }
 
 
-@pytest.mark.parametrize("case", LINKED)
-def test_a_link_is_read_as_readers_see_it(case: str) -> None:
-    wikitext, shown, title = LINKED[case]
+@pytest.mark.parametrize(("wikitext", "shown", "title"), LINKED.values(), ids=LINKED)
+def test_a_link_is_read_as_readers_see_it(wikitext: str, shown: str, title: str) -> None:
     assert links(wikitext) == {shown: {title}}
 
 
@@ -319,9 +312,8 @@ WORDS_OF = {
 }
 
 
-@pytest.mark.parametrize("case", WORDS_OF)
-def test_the_words_of_a_sentence(case: str) -> None:
-    text, expected = WORDS_OF[case]
+@pytest.mark.parametrize(("text", "expected"), WORDS_OF.values(), ids=WORDS_OF)
+def test_the_words_of_a_sentence(text: str, expected: list[str]) -> None:
     found = cues.stems(text)
     assert [text[at:end] for _, at, end in found] == expected
 

@@ -201,9 +201,8 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("case", LINES)
-def test_only_a_line_of_the_usual_shape_is_not_parsed(tmp_path: Path, case: str) -> None:
-    line, kept = LINES[case]
+@pytest.mark.parametrize(("line", "kept"), LINES.values(), ids=LINES)
+def test_only_a_line_of_the_usual_shape_is_not_parsed(tmp_path: Path, line: Any, kept: bool) -> None:
     extracted(tmp_path, "prev", [HEAD + TAIL])
     recent = write_dump(tmp_path / "recent.json.gz", [HEAD.replace("Q1", "Q9") + "}", line])
     reports = extract_wikidata(recent, tmp_path / "recent", tmp_path / "prev")
@@ -228,10 +227,8 @@ def dumps(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def built(dumps: Path, out: Path, interval: Interval, work: Path | None = None) -> dict[str, Any]:
     """The files of a build and its manifest, with the entry "run" apart."""
-    sources = find_sources(dumps, interval)
-    manifest = build(
-        sources, out, work or out.with_name("work"), BuildOptions(unchanged_fraction=1.0), Machine()
-    ).content
+    options, place = BuildOptions(unchanged_fraction=1.0), work or out.with_name("work")
+    manifest = build(find_sources(dumps, interval), out, place, options, Machine()).content
     lasting = {key: manifest[key] for key in manifest if key != "run"}
     return contents(out, "*.parquet") | {"manifest": lasting, "run": manifest["run"]}
 
@@ -245,10 +242,7 @@ def full(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str
     """Builds of both months that parse every item."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(extract, "_unchanged", lambda block, _base: [0] * len(block))
-        folders = [tmp_path_factory.mktemp("full") for _ in MONTHS]
-        return [
-            without_run(built(dumps, folder / "out", month)) for folder, month in zip(folders, MONTHS, strict=True)
-        ]
+        return [without_run(built(dumps, tmp_path_factory.mktemp("full") / "out", month)) for month in MONTHS]
 
 
 def test_a_build_gives_the_same_bytes_whatever_was_copied(

@@ -67,11 +67,7 @@ def test_articles_and_pages_are_written_and_everything_is_counted(tmp_path: Path
     assert report["pages"] == counts
 
 
-@pytest.mark.fault(
-    "large page",
-    "pages of 50 kB that are not in page order",
-    "the same articles as in order",
-)
+@pytest.mark.fault("large page", "pages of 50 kB that are not in page order", "the same articles as in order")
 def test_articles_come_in_page_order_whatever_the_order_of_the_dump(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -90,11 +86,7 @@ def test_articles_come_in_page_order_whatever_the_order_of_the_dump(
 TEN = [page(n, f"T{n}", "text " * 30, revision_id=n) for n in range(1, 11)]
 OF_RANGES = {  # the damage, whether --allow-truncated is given, and the error or the drops of ten pages
     "nothing": (("", ""), False, {}),
-    "the first page behind a cut": (
-        ("<page>\n    <title>T5<", "<pagf>\n    <title>T5<"),
-        False,
-        "unexpected <pagf>",
-    ),
+    "the first page behind a cut": (("<page>\n    <title>T5<", "<pagf>\n    <title>T5<"), False, "unexpected <pagf>"),
     "the last page's end": (("</page>\n</mediawiki>", "</pag>\n</mediawiki>"), False, "not well formed"),
     "the last page's end, and cuts are allowed": (("</page>\n</med", "</pag>\n</med"), True, "not well formed"),
     "all behind the last page": (("</page>\n</mediawiki>\n", ""), True, {"cut_off": 1}),

@@ -57,16 +57,14 @@ DIFFERENT = {
 }
 
 
-@pytest.mark.parametrize("case", SAME)
-def test_typography_is_no_change(case: str) -> None:
-    one, other = SAME[case]
+@pytest.mark.parametrize(("one", "other"), SAME.values(), ids=SAME)
+def test_typography_is_no_change(one: str, other: str) -> None:
     assert folded_key(one) == folded_key(other)
     assert sentence_key(one) != sentence_key(other)
 
 
-@pytest.mark.parametrize("case", DIFFERENT)
-def test_what_a_sentence_says_is_a_change(case: str) -> None:
-    one, other = DIFFERENT[case]
+@pytest.mark.parametrize(("one", "other"), DIFFERENT.values(), ids=DIFFERENT)
+def test_what_a_sentence_says_is_a_change(one: str, other: str) -> None:
     assert folded_key(one) != folded_key(other)
 
 

@@ -124,6 +124,13 @@ CASES = {
     "an amount in money of today": ("cost $5 (${{formatnum:{{Inflation|US|5|1929}}}} today) each", ["cost $5 each"]),
     "a pronunciation in the lead": ("A ({{IPA|/a/}}) is", ["A is"]),
     "a pronunciation in the text": ("x\n== Sounds ==\nAs {{IPA|/a/}} ({{IPA|[b]}})", ["x", "As /a/ ([b])"]),
+    # Templates.
+    "a number that a template cuts is one number": ("{{convert|5{{foo}}|km}} of x{{foo}}y", ["5 kilometres of xy"]),
+    "lists made by templates": ("{{plainlist|\n* a\n* b\n}}\n\n{{ubl|c|d}}", ["a\nb", "c\nd"]),
+    **{
+        f"a {name} is a paragraph": (f"He:{{{{{name}|To be.|Author}}}}And left.", ["He:", "To be.", "And left."])
+        for name in ("quote", "blockquote", "Cquote", "quotation", "bquote")
+    },
     # Unclosed.
     "unclosed braces": ("a {{b|c=d\n\ne", ["a {{b|c=d", "e"]),
     "unclosed braces before a template": ("{{a {{nowrap|b}} c", ["{{a b c"]),
@@ -229,20 +236,13 @@ DROPPED = {
 }
 
 
-@pytest.mark.parametrize("case", DROPPED)
-def test_templates_that_are_dropped_inside_prose_are_named(case: str) -> None:
-    wikitext, names = DROPPED[case]
+@pytest.mark.parametrize(("wikitext", "names"), DROPPED.values(), ids=DROPPED)
+def test_templates_that_are_dropped_inside_prose_are_named(wikitext: str, names: list[str]) -> None:
     assert read_page(wikitext).dropped == names
 
 
-def test_a_number_that_a_template_cuts_is_one_number() -> None:
-    """The mark of a dropped template does not reach the templates around it."""
-    assert paragraphs("{{convert|5{{foo}}|km}} of x{{foo}}y") == ["5 kilometres of xy"]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_wikitext(case: str) -> None:
-    wikitext, expected = CASES[case]
+@pytest.mark.parametrize(("wikitext", "expected"), CASES.values(), ids=CASES)
+def test_wikitext(wikitext: str, expected: list[str]) -> None:
     assert paragraphs(wikitext) == expected
 
 
@@ -251,25 +251,10 @@ def test_templates_that_carry_text(wikitext: str) -> None:
     assert paragraphs(f"It is {wikitext}, they say.") == [f"It is {TEMPLATES[wikitext]}, they say."]
 
 
-@pytest.mark.parametrize("name", ["quote", "blockquote", "Cquote", "quotation", "bquote"])
-def test_quotations_are_paragraphs(name: str) -> None:
-    assert paragraphs(f"He said:{{{{{name}|To be.|Author}}}}And left.") == ["He said:", "To be.", "And left."]
-
-
-def test_lists_made_by_templates() -> None:
-    assert paragraphs("{{plainlist|\n* a\n* b\n}}\n\n{{ubl|c|d}}") == ["a\nb", "c\nd"]
-
-
 def test_namespace_names_of_the_wiki() -> None:
     page = "a [[Kép:x.jpg|bélyegkép]]b [[Íomhá:x.jpg|mion]]c\n[[Catagóir:D]]"
     assert paragraphs(page, namespaces={"Íomhá": 6, "Catagóir": 14}) == ["a b c"]
     assert paragraphs("[[Íomhá:x.jpg|mion]]") == ["mion"]
-
-
-def test_a_page_that_is_too_long() -> None:
-    with pytest.raises(UnreadablePage) as caught:
-        paragraphs("a" * (MAX_CHARACTERS + 1))
-    assert caught.value.reason == "too_long"
 
 
 @pytest.mark.fault("nested wikitext", "templates and links one level deeper than the limit", "dropped by reason")
@@ -319,9 +304,8 @@ HOSTILE = {
 @pytest.mark.fault(
     "nested wikitext", "a hundred thousand opening tags or brackets of each kind, without a build", "text comes out"
 )
-@pytest.mark.parametrize("case", HOSTILE)
-def test_hostile_pages_come_back(case: str) -> None:
-    wikitext, last = HOSTILE[case]
+@pytest.mark.parametrize(("wikitext", "last"), HOSTILE.values(), ids=HOSTILE)
+def test_hostile_pages_come_back(wikitext: str, last: str) -> None:
     assert paragraphs(wikitext)[-1] == last
 
 

@@ -87,9 +87,8 @@ SPLITS = {
 }
 
 
-@pytest.mark.parametrize("case", SPLITS)
-def test_a_paragraph_is_split_into_sentences(case: str) -> None:
-    paragraph, expected = SPLITS[case]
+@pytest.mark.parametrize(("paragraph", "expected"), SPLITS.values(), ids=SPLITS)
+def test_a_paragraph_is_split_into_sentences(paragraph: str, expected: list[str]) -> None:
     assert split_sentences(paragraph, "en") == expected
 
 
@@ -195,9 +194,8 @@ PIECES = {
 }
 
 
-@pytest.mark.parametrize("case", PIECES)
-def test_a_sentence_that_follows_without_a_blank_is_marked(case: str) -> None:
-    text, language, pieces = PIECES[case]
+@pytest.mark.parametrize(("text", "language", "pieces"), PIECES.values(), ids=PIECES)
+def test_a_sentence_that_follows_without_a_blank_is_marked(text: str, language: str, pieces: list[str]) -> None:
     assert split_sentences(text, language) == pieces
     assert join_sentences(pieces) == text.replace("  ", " ")
 
@@ -214,9 +212,8 @@ SELECTED = {
 }
 
 
-@pytest.mark.parametrize("case", SELECTED)
-def test_sentences_that_are_left_out_leave_their_distance(case: str) -> None:
-    sentences, expected = SELECTED[case]
+@pytest.mark.parametrize(("sentences", "expected"), SELECTED.values(), ids=SELECTED)
+def test_sentences_that_are_left_out_leave_their_distance(sentences: list[str], expected: list[str]) -> None:
     assert some_sentences(sentences, lambda sentence: sentence[-2].isupper()) == expected
 
 
@@ -253,22 +250,14 @@ def test_sentences_that_lost_a_formula_are_counted() -> None:
     assert sentences_without_formula("It holds.", "en") == 0
 
 
-@given(st.text("abA.?! ()\"'“”«»3\né漢", max_size=400))
-def test_nothing_but_white_space_is_lost(paragraph: str) -> None:
-    split = split_sentences(paragraph, "en")
+@given(st.text("abA.?! ()\"'“”«»3\né漢", max_size=400), st.sampled_from([1, 7, 50, sentences.LONGEST_LINE]))
+def test_nothing_but_white_space_is_lost_however_short_lines_are_cut(paragraph: str, longest: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sentences, "LONGEST_LINE", longest)
+        split = split_sentences(paragraph, "en")
     assert all(sentence.strip() for sentence in split)
     lines = (" ".join(line.split()) for line in paragraph.split("\n"))
     assert join_sentences(split) == "\n".join(filter(None, lines))
-
-
-@given(st.text("ab“ «.", min_size=1, max_size=200), st.integers(1, 50))
-def test_a_line_of_any_length_is_cut_where_it_must_be(line: str, longest: int) -> None:
-    before, sentences.LONGEST_LINE = sentences.LONGEST_LINE, longest
-    try:
-        split = split_sentences(line, "en")
-    finally:
-        sentences.LONGEST_LINE = before
-    assert join_sentences(split) == " ".join(line.split())
 
 
 @pytest.mark.parametrize("space", ["\x85", "\xa0", "\u2028", "\u3000"])

@@ -72,9 +72,7 @@ def test_only_the_wikis_that_mediawiki_converts_have_variants() -> None:
     page = "a -{b}- c"
     assert paragraphs(page, language="sr") == paragraphs(page, language="sr-el") == ["a b c"]
     assert paragraphs(page, language="hr") == paragraphs(page, language="en") == [page]
-
-
-def test_rules_are_read_before_templates_and_links() -> None:
+    # rules are read before templates and links
     page = "'''{{lang|zh|-{zh-hans:a; zh-hant:b}-}}''' [[甲|-{A|zh-hans:乙; zh-hant:丙}-]]\n[[文件:-{a}-.jpg|thumb|b]]"
     assert paragraphs(page, language="zh-tw") == ["b 丙"]
 
