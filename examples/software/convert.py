@@ -204,8 +204,8 @@ def read_release(found: Snapshot, release: Subject, row: dict[str, Any]) -> None
         elif given:
             yes_or_no = given[0] in ("true", "false")
             found.empty[f"{one['label']}: {'yes or no instead of a date' if yes_or_no else 'not a date'}"] += 1
-    if "eol" not in row:
-        found.empty["end of life: no such cell"] += 1
+        elif one.get("needed"):
+            found.empty[f"{one['label']}: no such cell"] += 1
 
 
 def state_latest(subject: Subject, row: dict[str, Any]) -> bool:

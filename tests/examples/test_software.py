@@ -191,6 +191,18 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_converted(case: str, tmp_p
     assert "Norish 3.10" in {page.title for page in found.pages}
 
 
+def test_a_release_without_dates_is_counted(tmp_path: Path) -> None:
+    """Each release of the source has a first day and an end of life, if only "false"."""
+    found = read(tmp_path, {"products/ox.md": product("Ox", cycle("2"), cycle("1", releaseDate="", eol="false"))})
+    assert found.problems == []
+    assert dict(found.empty) == {
+        "no latest version": 2,
+        "first release: no such cell": 2,
+        "end of life: no such cell": 1,
+        "end of life: yes or no instead of a date": 1,
+    }
+
+
 def test_only_products_are_read(tmp_path: Path) -> None:
     strange = ("products/a/b.md", "products/.md", "products/a.MD", "x/products/a.md", "products.md", "products/-a.md")
     found = read(
@@ -218,7 +230,7 @@ def test_deleted_products_empty_cells_and_wrong_dates_are_said(tmp_path: Path) -
     assert (
         "20260701: cells without a fact: 1 end of active support: not a date; 1 end of active support: yes or" in said
     )
-    assert "2 end of life: yes or no instead of a date; 1 no latest version" in said
+    assert "2 end of life: yes or no instead of a date; 1 first release: no such cell; 1 no latest version" in said
     for words, what, line in (
         (("20260901",), 1, "of 2026-08-30 has no product in products"),
         (("20260101",), 1, "its first commit is of 2026-06-30"),
