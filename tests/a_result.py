@@ -62,15 +62,22 @@ def write_known(
     old: int = 40,
     config: str = "probes-0910",
     subject: int = 0,
+    cloze: tuple[int, int] | None = None,
     **model: Any,
 ) -> Result:
-    """Write how many of 60 changed and 60 unchanged facts a run knows, from Qsubject on; by chance it would be 10."""
-    of_all = {"relation": "P6", "form": "name", "chance": 1 / 6}
+    """Write how many of 60 changed and 60 unchanged facts a run knows, from Qsubject on; by chance it would be 10.
+
+    ``cloze`` says how many of both it knows if it is asked with clozes as well.
+    """
+    asked = {"name": (known, old)} | ({"cloze": cloze} if cloze else {})
     splits = {
         split: [
-            {"id": f"{split}{i}", "cluster": f"Q{subject + i}", "known": float(i < count), **of_all} for i in range(60)
+            {"id": f"{split}{i}/{form}", "cluster": f"Q{subject + i}", "known": float(i < counts[at]), "form": form}
+            | {"relation": "P6", "chance": 1 / 6}
+            for form, counts in asked.items()
+            for i in range(60)
         ]
-        for split, count in (("changed", known), ("unchanged", old))
+        for at, split in enumerate(("changed", "unchanged"))
     }
     model = {"name": f"{label}-{seed}", "label": label, "seed": seed, "recipe": label, **model}
     result = write(folder, "learned_and_forgotten", config, splits, {"all": []}, (), **model)

@@ -93,7 +93,7 @@ def plan_cells(experiment: Experiment) -> list[Cell]:
                     if line.method.trains or task.task.start != "needed":
                         start = begin if line.method.trains else None
                         planned.append(_plan_evaluation(experiment, line, before, start, task, scored))
-                    sources = [] if line.added else _sources(experiment, task, scored)
+                    sources = _sources(experiment, line, task, scored)
                     if line.name == "initial" and task.name == HEADLINE:
                         softer = replace(task, task=replace(cast(Any, task.task), temperature=SOFTER))
                         planned.append(_plan_evaluation(experiment, line, before, None, softer, scored))
@@ -184,12 +184,12 @@ def _configs_to_score(experiment: Experiment, plan: TaskPlan) -> list[str]:
     return chosen
 
 
-def _sources(experiment: Experiment, plan: TaskPlan, scored: str) -> list[str]:
-    """Return the experiment's sources of passages for the questions of a config; a source has the same month."""
+def _sources(experiment: Experiment, line: MethodPlan, plan: TaskPlan, scored: str) -> list[str]:
+    """Return a method's sources of passages for the questions of a config; a source has the same month."""
     month = month_of(scored)
     if not plan.task.query or plan.data != experiment.data:
         return []
-    sources = [of if of == EVIDENCE else f"{of}-{month}" for of in experiment.retrieve if month or of == EVIDENCE]
+    sources = [of if of == EVIDENCE else f"{of}-{month}" for of in line.retrieve if month or of == EVIDENCE]
     for source in sources:
         _check_source(plan.data, source)
     return sources

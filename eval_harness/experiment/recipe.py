@@ -61,6 +61,7 @@ class MethodPlan:
     past: str | None
     configs: tuple[str, ...]  # one per phase
     run: str = ""  # follows the label in the names of cells: "-seed1"
+    retrieve: tuple[str, ...] = ()  # score it also with passages: kinds of configs, such as diffset, or "evidence"
     added: bool = False  # the recipe does not name it; only the task ``HEADLINE`` scores it
 
 
@@ -87,7 +88,6 @@ class Experiment:
     lines: tuple[MethodPlan, ...]
     tasks: tuple[TaskPlan, ...]
     limit: int | None  # most rows of a split to score
-    retrieve: tuple[str, ...]  # score models also with passages: kinds of configs, such as diffset, or "evidence"
     output: Path
     engines: Mapping[str, Mapping[str, Any]]  # name of a job runner -> its parameters
 
@@ -110,11 +110,7 @@ def read_experiment(recipe: str) -> Experiment:
     months, phases = _months(wanted.months, wanted.data, f"{where}: months"), wanted.phases or ()
     if bool(months) == bool(phases):
         raise UsageError(f'{where}: needs either `months`, such as ["1112"], or `phases`')
-    for what, listed in (
-        ("month or phase", months + phases),
-        ("seed", wanted.seeds or ()),
-        ("source to retrieve from", wanted.retrieve),
-    ):
+    for what, listed in (("month or phase", months + phases), ("seed", wanted.seeds or ())):
         if len(set(listed)) < len(listed):
             raise UsageError(f"{where}: a {what} is listed twice")
     start = None
@@ -128,7 +124,11 @@ def read_experiment(recipe: str) -> Experiment:
             raise UsageError(f"{where}: methods: {label!r} is not a name of letters, digits, dots and dashes")
         own = dict(own or {})
         seeds = _checked(own.pop("seeds", wanted.seeds), Seeds | None, f"{where}: methods: {label}: seeds")
-        line = _line(recipe, label, own, wanted.past, phases, months)
+        sources = own.pop("retrieve", wanted.retrieve)
+        retrieve = _checked(sources, tuple[Text, ...], f"{where}: methods: {label}: retrieve")
+        if len(set(retrieve)) < len(retrieve):
+            raise UsageError(f"{where}: a source to retrieve from is listed twice")
+        line = replace(_line(recipe, label, own, wanted.past, phases, months), retrieve=retrieve)
         if same := next((other for other in lines if replace(other, label=label) == line), None):
             raise UsageError(f"{where}: methods: {same.label} and {label} are the same")
         lines.append(line)
@@ -150,7 +150,6 @@ def read_experiment(recipe: str) -> Experiment:
         lines=tuple(runs),
         tasks=tuple(_task_plan(name, own or {}, wanted.data, where) for name, own in wanted.tasks.items()),
         limit=wanted.limit,
-        retrieve=wanted.retrieve,
         output=Path(wanted.output or f"experiments/{Path(recipe).stem}"),
         engines={name: own or {} for name, own in (wanted.engines or {}).items()},
     )

@@ -15,7 +15,7 @@ from temporalwiki.eval_harness.measures import Composition
 from temporalwiki.eval_harness.metrics.fuar import TASKS, fuar
 from temporalwiki.eval_harness.misalignment import month_of, places
 from temporalwiki.eval_harness.results import Result
-from temporalwiki.eval_harness.statistics import Floats, quotient
+from temporalwiki.eval_harness.statistics import Floats, Items, quotient
 
 _CLOZES = {"invariant": "invariantlama", "updated": "updatedlama", "new": "newlama"}
 # scores of probes (task, test, measure) -> the test of FUAR, the split that they are of, and 1 if higher is better
@@ -202,37 +202,32 @@ def _row(
 ) -> Row:
     """Return the row of a FUAR from pairs of scores (of the model, of the earlier model), one dict for each corpus.
 
-    A score is ``sign`` times the ratio of its single group.
+    A score is ``sign`` times the mean of the ratios of its groups, such as the forms that facts were asked in.
     """
     scored = {id(one): one for pair in pairs for both in pair.values() for one in both}
-    at = {key: i for i, key in enumerate(scored)}
-    groups = []
-    for one in scored.values():
-        (group,) = one.made.groups
-        groups.append(group._replace(numerators=sign * np.asarray(group.numerators)))
-    means = [
-        float(np.sum(group.numerators) / np.sum(np.broadcast_to(group.denominators, len(group.ids))))
-        for group in groups
-    ]
+    groups: list[Items] = []
+    at: dict[int, list[int]] = {}
+    for key, one in scored.items():
+        at[key] = list(range(len(groups), len(groups) + len(one.made.groups)))
+        groups += [group._replace(numerators=sign * np.asarray(group.numerators)) for group in one.made.groups]
+    sums = [(np.sum(of.numerators), np.sum(np.broadcast_to(of.denominators, len(of.ids)))) for of in groups]
+    means = {key: float(np.mean([sums[i][0] / sums[i][1] for i in of])) for key, of in at.items()}
 
     def weights(tasks: Sequence[str], better: int) -> Floats:
         """Return the weights of the tests in the sum of all gaps above 0, or of all gaps if there are no such gaps."""
         gaps = [
-            (at[id(pair[task][better])], at[id(pair[task][1 - better])])
-            for pair in pairs
-            for task in tasks
-            if task in pair
+            (id(pair[task][better]), id(pair[task][1 - better])) for pair in pairs for task in tasks if task in pair
         ]
         counted = [(plus, minus) for plus, minus in gaps if means[plus] > means[minus]] or gaps
         found = np.zeros(len(groups))
         for plus, minus in counted:
-            found[plus] += 1
-            found[minus] -= 1
+            found[at[plus]] += 1 / len(at[plus])
+            found[at[minus]] -= 1 / len(at[minus])
         return found
 
     found = quotient(groups, weights(("invariant",), 1), weights(("updated", "new"), 0))
     sides = (
-        [{task: means[at[id(pair[task][side])]] if task in pair else None for task in TASKS} for pair in pairs]
+        [{task: means[id(pair[task][side])] if task in pair else None for task in TASKS} for pair in pairs]
         for side in (0, 1)
     )
     value = fuar(*sides)["fuar"]

@@ -1,11 +1,13 @@
 """Write every number of docs/study.md: python examples/factbook/scores.py OUT.parquet RESULTS [SMALL [RATES]]
 
 The folders of results are those that experiment.yaml (or year.yaml), small.yaml and rates.yaml write. Methods are
-named "diff", "diff, small" and "diff-1e-4, rates".
+named "diff", "diff, small" and "diff-1e-4, rates". The numbers of docs/price.md are those of the recipe demo-price.
 """
 
 from __future__ import annotations
 
+import csv
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,14 +20,17 @@ import pyarrow.parquet as pq
 
 from temporalwiki.base.files import whole_file
 from temporalwiki.eval_harness.leaderboard.fuar_rows import fuar_rows
-from temporalwiki.eval_harness.leaderboard.rows import read_items, rows, together
+from temporalwiki.eval_harness.leaderboard.rows import Row, read_items, rows, together
+from temporalwiki.eval_harness.leaderboard.selection import ModelBoard, ScoreName
+from temporalwiki.eval_harness.leaderboard.tables import paid
 from temporalwiki.eval_harness.measures import Columns, Composition, composition
 from temporalwiki.eval_harness.misalignment import month_of_model
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.eval_harness.statistics import Comparison, Estimate, compare, estimate
+from temporalwiki.methods.options import ADDED
 
 MEASURES = ("new_known", "old_known", "learned", "forgotten", "corrected", "chance")
-TESTS = ("all", "strict")
+TESTS = ("all", "strict", "name/all", "cloze/all", "question/all")
 _Runs = Sequence[tuple[Result, Columns]]
 LASTING = "lasting"  # changed facts that no later year of the study changes again
 SCHEMA = pa.schema(
@@ -39,12 +44,13 @@ def numbers(results: Sequence[Result], folder: Path) -> Iterator[dict[str, Any]]
     """Yield a row for each score of a method, of each of its runs, and of its difference to ``diff``.
 
     ``read`` and ``year`` are the years that the model had read and whose facts were asked. A difference compares
-    the means over all runs, fact by fact, in points. With several years, the test ``lasting`` asks the facts of a year
-    that all later years leave as they are. Their measure ``lost`` is how many points of new facts known are gone
-    after ``read``, such as "2 later" years, on average over the years. A difference of the ``read`` "just read" is the
-    mean over all years of differences just after each.
+    the means over all runs, fact by fact, in points, and "study-2x" with "diff-2x" as well. With several years,
+    the test ``lasting`` asks the facts of a year that all later years leave as they are. Their measure ``lost`` is how
+    many points of new facts known are gone after ``read``, such as "2 later" years, on average over the years. A
+    difference of the ``read`` "just read" is the mean over all years of differences just after each.
     """
     scored = rows(results, folder)
+    yield from prices(scored, folder.parent / "cells.csv")
     for row in (*scored, *fuar_rows(results, scored, folder)):
         if row.task == "fuar" and row.test == "known":
             found = Estimate(row.value, row.low, row.high, row.items, row.clusters)
@@ -76,9 +82,48 @@ def numbers(results: Sequence[Result], folder: Path) -> Iterator[dict[str, Any]]
                         one = scores[score]
                         found = Estimate(one.value, one.low, one.high, one.items, one.clusters)
                         yield _number(seed, "", read, year, score, 1, found)
-                base = by_run.get((read, config, "diff"), [])
-                if label != "diff" and base and (apart := _apart(base, runs, test, measure)) is not None:
-                    yield _number(label, "diff", read, year, score, len(runs), apart)
+                for base in dict.fromkeys(("diff", re.sub("^[^-]*", "diff", label))):
+                    there = by_run.get((read, config, base), []) if score in runs[0][0].manifest.scores else []
+                    if label != base and there and (apart := _apart(there, runs, test, measure)) is not None:
+                        yield _number(label, base, read, year, score, len(runs), apart)
+
+
+def prices(scored: Sequence[Row], cells: Path) -> Iterator[dict[str, Any]]:
+    """Yield what each method's models cost: tokens in thousands, seconds, kilobytes, and tokens per learned fact.
+
+    Tokens and seconds are those of all months up to the model's, seconds those of the fastest run, which other
+    programs disturb least. Kilobytes are those that the last month changed or added. Where the interval of ``learned``
+    holds 0, a fact may cost any number of tokens: that end is None, as is the price if nothing was learned.
+    """
+    board, seconds = ModelBoard(scored), _seconds(cells)
+    for line in board.lines:
+        by_name = board.own_month(line, ScoreName("learned_and_forgotten", "learned", "name/all"))
+        for at, row in board.own_month(line, ScoreName("learned_and_forgotten", "learned", "all")).items():
+            tokens = paid(board, line, row)
+            if tokens is None or row.month is None or row.trainable is None:
+                continue
+            took = sum(of for (label, month), of in seconds.items() if label == row.label and month <= row.month)
+            found = {"thousand_tokens": tokens / 1e3, "kilobytes": ADDED * row.trainable / 1e3}
+            found |= {"seconds": took} if took else {}
+            facts = by_name.get(at, row).items
+            each = [
+                None if points is None or points <= 0 else tokens / 1e3 / (points / 100 * facts)
+                for points in (row.value, row.high, row.low)
+            ]
+            ends = {measure: (value, None, None) for measure, value in found.items()}
+            for measure, (value, low, high) in (ends | {"thousand_tokens_per_fact": tuple(each)}).items():
+                number = _number(row.label, "", row.month, row.tested, f"all/{measure}", row.runs, row)
+                yield number | {"facts": facts, "value": value, "low": low, "high": high}
+
+
+def _seconds(cells: Path) -> dict[tuple[str, str], float]:
+    """Return (label, month) -> the seconds of its fastest training, from an experiment's list of cells."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for cell in csv.DictReader(cells.read_text("utf-8").splitlines()) if cells.is_file() else ():
+        name, _, month = cell["cell"].partition("/")
+        if month and "/" not in month and cell["state"] == "done" and cell["seconds"]:
+            found[re.sub(r"-seed\d+$", "", name), month].append(float(cell["seconds"]))
+    return {key: min(each) for key, each in found.items()}
 
 
 def _mark_lasting(by_run: Mapping[tuple[Any, ...], Sequence[tuple[Result, dict[str, Any]]]]) -> None:
@@ -139,9 +184,15 @@ def _apart(base: _Runs, runs: _Runs, test: str, measure: str) -> Comparison | No
 
 
 def _number(
-    method: str, minus: str, read: str | None, year: str | None, score: str, runs: int, found: Estimate | Comparison
+    method: str,
+    minus: str,
+    read: str | None,
+    year: str | None,
+    score: str,
+    runs: int,
+    found: Estimate | Comparison | Row,
 ) -> dict[str, Any]:
-    test, _, measure = score.partition("/")
+    test, _, measure = score.rpartition("/")
     value = found.difference if isinstance(found, Comparison) else found.value
     names = {"measure": measure, "method": method, "minus": minus, "read": read or "", "year": year, "test": test}
     return names | {

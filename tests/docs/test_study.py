@@ -1,7 +1,8 @@
-"""Every number with an interval in docs/study.md, and every cell of its tables, is a row of scores.parquet."""
+"""Every number with an interval in docs/study.md and docs/price.md, and every cell of their tables, is in a file."""
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -11,68 +12,93 @@ import pytest
 
 Row = dict[str, Any]
 
-STUDY = Path(__file__).parents[2] / "docs" / "study.md"
-INTERVAL = re.compile(r"(−?\d+) \[(−?\d+), (−?\d+)\]")
-YEAR = "20210101-20220101"  # of the tables
-READ = ("", YEAR, *YEAR.split("-"))  # nothing, the changes, the book before or after
-COLUMNS = {  # of the page's tables -> measure, and the method that is subtracted
-    "new facts known": ("new_known", ""),
-    "old facts known": ("old_known", ""),
-    "learned": ("learned", ""),
-    "forgotten": ("forgotten", ""),
-    "new facts, minus diff's": ("new_known", "diff"),
-    "old facts, minus diff's": ("old_known", "diff"),
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = {  # -> its numbers, and the year or month of its tables
+    "study.md": ("study/scores.parquet", "20210101-20220101"),
+    "price.md": ("price.parquet", "1112"),
+}
+INTERVAL = re.compile(r"(−?\d+) \[(−?\d+), (−?\d+|∞)\]")
+COLUMNS = {  # of the pages' tables -> measure, test, and the method that is subtracted
+    "new facts known": ("new_known", "all", ""),
+    "as a cloze": ("new_known", "cloze/all", ""),
+    "as a question": ("new_known", "question/all", ""),
+    "old facts known": ("old_known", "all", ""),
+    "learned": ("learned", "all", ""),
+    "forgotten": ("forgotten", "all", ""),
+    "new facts, minus diff's": ("new_known", "all", "diff"),
+    "old facts, minus diff's": ("old_known", "all", "diff"),
+    "thousand tokens": ("thousand_tokens", "all", ""),
+    "seconds": ("seconds", "all", ""),
+    "kB": ("kilobytes", "all", ""),
+    "thousand tokens a learned fact": ("thousand_tokens_per_fact", "all", ""),
 }
 
 
-@pytest.fixture(scope="module")
-def scores() -> list[Row]:
-    found: list[Row] = pq.read_table(STUDY.with_suffix("") / "scores.parquet").to_pylist()
+@pytest.fixture(params=PAGES)
+def page(request: pytest.FixtureRequest) -> str:
+    return (DOCS / request.param).read_text("utf-8")
+
+
+@pytest.fixture()
+def scores(request: pytest.FixtureRequest, page: str) -> list[Row]:
+    name, _ = PAGES[request.node.callspec.params["page"]]
+    found: list[Row] = pq.read_table(DOCS / name).to_pylist()
     return found
 
 
-def rounded(row: Row) -> tuple[int, ...]:
-    return tuple(round(row[name]) for name in ("value", "low", "high"))
+def rounded(row: Row) -> tuple[float, ...]:
+    """Return a value and its interval; an end that is not known is infinite."""
+    numbers = (row[name] for name in ("value", "low", "high"))
+    return tuple(round(one) if one is not None and math.isfinite(one) else math.inf for one in numbers)
 
 
-def triples(text: str) -> list[tuple[int, ...]]:
-    return [tuple(int(number.replace("−", "-")) for number in found) for found in INTERVAL.findall(text)]
+def triples(text: str) -> list[tuple[float, ...]]:
+    return [
+        tuple(float(number.replace("−", "-").replace("∞", "inf")) for number in found)
+        for found in INTERVAL.findall(text)
+    ]
 
 
-def test_every_interval_of_the_page_is_a_row(scores: list[Row]) -> None:
+def test_every_interval_of_a_page_is_a_row(scores: list[Row], page: str) -> None:
     rows = {rounded(row) for row in scores if row["low"] is not None and row["measure"] != "fuar"}
     apart = [rounded(row) for row in scores if row["minus"] and row["low"] is not None]
     rows |= {(-value, -high, -low) for value, low, high in apart}  # "29 points less"
-    found = triples(STUDY.read_text("utf-8"))
+    found = triples(page)
     assert len(found) > 20
     assert set(found) <= rows
 
 
-def test_every_fuar_of_the_page_is_a_row(scores: list[Row]) -> None:
+@pytest.mark.parametrize("page", ["study.md"], indirect=True)
+def test_every_fuar_of_the_page_is_a_row(scores: list[Row], page: str) -> None:
     rows = {
         tuple(f"{row[name]:.2f}" for name in ("value", "low", "high")) for row in scores if row["measure"] == "fuar"
     }
-    found = re.findall(r"(\d+\.\d+) \[(\d+\.\d+), (\d+\.\d+)\]", STUDY.read_text("utf-8"))
+    found = re.findall(r"(\d+\.\d+) \[(\d+\.\d+), (\d+\.\d+)\]", page)
     assert found
     assert set(found) <= rows
 
 
-def test_a_cell_is_the_score_of_its_line_and_column(scores: list[Row]) -> None:
+def test_a_cell_is_the_score_of_its_line_and_column(
+    scores: list[Row], page: str, request: pytest.FixtureRequest
+) -> None:
+    _, year = PAGES[request.node.callspec.params["page"]]
+    read = ("", year, *year.split("-"))  # nothing, the changes, the book before or after
     checked, heads = 0, []
-    for line in STUDY.read_text("utf-8").splitlines():
+    for line in page.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")] if line.startswith("|") else []
         if cells[1:2] == ["runs"]:
             heads = cells
             mark = cells[0].removeprefix("method")  # ", small"
         elif cells and heads and cells[0].startswith("`"):
             for head, cell in zip(heads[2:], cells[2:], strict=True):
-                measure, minus = COLUMNS[head]
+                measure, test, minus = COLUMNS[head]
                 if not cell:
                     continue
-                wanted = {"measure": measure, "minus": minus, "test": "all", "runs": int(cells[1]), "year": YEAR}
+                wanted = {"measure": measure, "minus": minus, "test": test, "runs": int(cells[1]), "year": year}
                 wanted |= {"method": cells[0].strip("`") + mark}
-                (row,) = (row for row in scores if wanted.items() <= row.items() and row["read"] in READ)
-                assert triples(cell) == [rounded(row)], (cells[0], head)
+                (row,) = (row for row in scores if wanted.items() <= row.items() and row["read"] in read)
+                shown = triples(cell) if "[" in cell else [(float(cell), math.inf, math.inf)]
+                assert shown == [rounded(row)], (cells[0], head)
                 checked += 1
         elif not cells:
             heads = []

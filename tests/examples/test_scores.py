@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from a_result import write_known
+from a_row import make_row
 from documents import ROOT
 
 
@@ -102,3 +103,47 @@ def test_facts_that_a_later_year_changes_again_do_not_last(tmp_path: Path, score
     }
     (row,) = (row for row in rows if row["read"] == "just read")  # 60 and 70 %, of diff 50 and 50 %
     assert (row["method"], row["minus"], row["value"]) == ("study", "diff", pytest.approx(15))
+
+
+def test_the_price_of_a_learned_fact_ends_where_the_interval_of_what_was_learned_ends(
+    tmp_path: Path, scores: ModuleType
+) -> None:
+    """40 facts in three forms; the start model's own tokens are not the update's."""
+    of: dict[str, Any] = {"task": "learned_and_forgotten", "measure": "learned", "tested": "0910"}
+    rows = [make_row(label="initial", method="initial", month=None, tokens=1_000, **(of | {"measure": "new_known"}))]
+    for label, weights, points in (("diff", 1_000, (40, 20, 50)), ("lora", 10, (-5, -10, 10))):
+        value, low, high = points
+        own = {"label": label, "method": label, "month": "0910", "tokens": 9_000, "trainable": weights}
+        made = of | own | {"value": value, "low": low, "high": high}
+        rows += [make_row(test=test, items=items, **made) for test, items in (("all", 120), ("name/all", 40))]
+    cells = tmp_path / "cells.csv"
+    cells.write_text(
+        "cell,state,seconds,why\ndiff-seed0/0910,done,12.5,\ndiff-seed1/0910,done,10.0,\n"
+        "diff-seed0/0910/learned_and_forgotten/probes-0910,done,3.0,\nlora/0910,failed,1.0,no memory\n"
+    )
+    found = {(row["method"], row["measure"]): row for row in scores.prices(rows, cells)}
+    assert {at: (row["value"], row["low"], row["high"]) for at, row in found.items()} == {
+        ("diff", "thousand_tokens"): (8, None, None),
+        ("diff", "kilobytes"): (4, None, None),
+        ("diff", "seconds"): (10, None, None),
+        ("diff", "thousand_tokens_per_fact"): (0.5, 0.4, 1.0),  # 16, 20 and 8 facts
+        ("lora", "thousand_tokens"): (8, None, None),
+        ("lora", "kilobytes"): (0.04, None, None),
+        ("lora", "thousand_tokens_per_fact"): (None, 2, None),  # at best 4 facts
+    }
+
+
+def test_a_method_is_also_compared_with_diff_at_its_own_budget(tmp_path: Path, scores: ModuleType) -> None:
+    known = {"diff": 30, "diff-2x": 36, "study-2x": 45}
+    results = [
+        write_known(tmp_path, label, seed, count, method=label.partition("-")[0], trained_on=["diffset-0910"])
+        for label, count in known.items()
+        for seed in (0, 1)
+    ]
+    made = [row for row in scores.numbers(results, tmp_path) if (row["measure"], row["test"]) == ("new_known", "all")]
+    apart = {(row["method"], row["minus"]): row["value"] for row in made if row["minus"]}
+    assert apart == {
+        ("diff-2x", "diff"): pytest.approx(10),  # 6 of 60
+        ("study-2x", "diff"): pytest.approx(25),
+        ("study-2x", "diff-2x"): pytest.approx(15),
+    }

@@ -277,8 +277,10 @@ def _prices(rows: Sequence[Row], width: float = WIDTH) -> Figure | None:
         xs, ys = zip(*(points[line] for line in group), strict=True)
         drawn += axes.plot(xs, ys, linestyle=look[group[0].label].dash, **look[group[0].label].marks(bars=False))
     for line, row in own.items():
-        if line.initial or (line.control and row.retrieved):
-            drawn.append(axes.axhline(row.value, color=GREY if line.control else BLACK, linewidth=0.8, zorder=0))
+        if line not in points and (row.retrieved or (line.initial and not line.control)):
+            dash = "-" if line.initial or line.control else "--"
+            color = GREY if line.control else BLACK
+            drawn.append(axes.axhline(row.value, color=color, linestyle=dash, linewidth=0.8, zorder=0))
             groups.append([line])
     axes.set_xlabel("tokens read in training")
     axes.set_ylabel(f"{NEW.title}, %")
@@ -585,7 +587,8 @@ FIGURES: dict[str, Plot] = {
         "What an update costs",
         "New facts known by each method's newest model, against the tokens that its training read since the start "
         "model, past data included. Lines join models of one method with several budgets. Horizontal: the start "
-        "model, and the ceiling, which reads the evidence. Further up and to the left is better.",
+        "model, also with passages to read, and the ceiling, which reads the evidence. Further up and to the left is "
+        "better.",
         _prices,
     ),
     "relative_perplexity": Plot(

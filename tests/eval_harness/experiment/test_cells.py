@@ -85,6 +85,20 @@ def test_every_model_is_also_asked_with_passages(write: Write) -> None:
     }
 
 
+def test_a_method_names_its_own_sources_of_passages(write: Write) -> None:
+    methods = {"initial": {"retrieve": ["diffset"]}, "diff": {"retrieve": []}, "lora": None}
+    tasks = {"experiment/tasks": {"learned_and_forgotten": {}}, "experiment/months": ["0910"]}
+    found = plan(write(**tasks, **{"experiment/methods": methods, "experiment/retrieve": ["unchanged"]}))
+    assert {name for name in found if " with " in name} == {
+        f"{model}/learned_and_forgotten/probes-0910 with {source}"
+        for model, source in (
+            ("initial", "diffset-0910"),
+            ("initial", "evidence"),  # the ceiling, which is there without being named
+            ("lora/0910", "unchanged-0910"),
+        )
+    }
+
+
 def test_controls_that_a_recipe_does_not_name_are_added(write: Write, there: Path, tmp_path: Path) -> None:
     """Controls are scored on known facts alone, also those that the recipe names."""
     data = shutil.copytree(there / "data", tmp_path / "data")

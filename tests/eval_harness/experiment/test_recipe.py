@@ -173,6 +173,10 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a source of passages twice": ({"experiment/retrieve": ["evidence", "evidence"]}, "retrieve from is listed twice"),
     "a source is not a list": ({"experiment/retrieve": "evidence"}, "Expected `array`, got `str` - at `retrieve`"),
+    "a method's source twice": (
+        {"experiment/methods": {"diff": {"retrieve": ["evidence", "evidence"]}}},
+        "retrieve from is listed twice",
+    ),
     "a limit of nothing": ({"experiment/limit": 0}, "Expected `int` >= 1 - at `limit`"),
     "engines that are text": (
         {"experiment/engines": {"slurm": "gpu"}},
@@ -256,4 +260,4 @@ def test_the_methods_of_the_demo_are_trained_alike_in_both_of_its_recipes() -> N
     lines = {line.label: line for line in more.lines if line.options.seed == 0}
     for line in demo.lines:
         if line.options.seed == 0:
-            assert replace(lines[line.label], run="") == replace(line, run="", added=False)
+            assert replace(lines[line.label], run="", retrieve=()) == replace(line, run="", added=False)

@@ -61,6 +61,16 @@ def test_probes_by_hand(tmp_path: Path) -> None:
     assert second.result.endswith(".json") and (tmp_path / second.result).is_file()
 
 
+def test_known_facts_in_several_forms_are_their_mean(tmp_path: Path) -> None:
+    """It learned 30 and 12 of 60 facts, 21 on average, and forgot 10 and 6, which is 8."""
+    results = [
+        write_known(tmp_path, "base", 0, 10, 40, "probes-0809", cloze=(20, 30), **BASE),
+        write_known(tmp_path, "diff", 0, 40, 30, "probes-0809", cloze=(32, 24), **FIRST),
+    ]
+    (row,) = fuar_rows(results, rows(results, tmp_path), tmp_path)
+    assert row.value == pytest.approx(8 / 21)
+
+
 def test_known_facts_by_hand(tmp_path: Path) -> None:
     """Of 60 facts: 40 - 37 and 38 - 36 forgotten, 25 - 10 and 25 - 15 gained."""
     levels = {"base": ((12, 40), (10, 40)), "0809": ((30, 39), (15, 38)), "0910": ((20, 37), (25, 36))}

@@ -377,13 +377,15 @@ def of_budget(label: str, method: str | None, tokens: int | None, known: float, 
     return score(*NEW, "1112", known, label=label, method=method, tokens=tokens, month=month, **of)
 
 
-def test_the_budgets_of_a_method_are_joined_in_the_order_of_their_tokens_and_the_ceiling_is_a_line() -> None:
+def test_the_budgets_of_a_method_are_joined_in_the_order_of_their_tokens_and_what_only_reads_is_a_line() -> None:
     rows = [
         of_budget("diff twice", "diff", 2_000, 60.0),
         of_budget("diff", "diff", 1_000, 50.0),
         of_budget("study", "study", 1_000, 55.0),
         of_budget("initial", "initial", None, 20.0),
         of_budget("initial, with evidence", "initial", None, 90.0, retrieved="evidence", control=True),
+        of_budget("initial, with diffset-1112", "initial", None, 30.0, retrieved="diffset-1112"),
+        of_budget("initial, temperature 1.25", "initial", None, 21.0, control=True),
         of_budget("untrained", "untrained", None, 10.0, control=True),
     ]
     figure = draw("prices", rows)
@@ -391,7 +393,7 @@ def test_the_budgets_of_a_method_are_joined_in_the_order_of_their_tokens_and_the
     assert drawn[1_000, 2_000] == (50, 60)
     assert drawn[1_000,] == (55,)
     levels = [line.get_ydata()[0] for line in figure.axes[0].get_lines() if list(line.get_xdata()) == [0, 1]]
-    assert sorted(levels) == [20, 90]
+    assert sorted(levels) == [20, 30, 90]
 
 
 def test_one_learning_rate_a_method_is_a_point_each() -> None:
