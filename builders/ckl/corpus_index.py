@@ -38,6 +38,7 @@ _POSTINGS = 200_000  # limit for the terms of a query after the first three: a m
 _FREQUENT = 0.1  # terms in more than this share of the passages are used only if a query has nothing rarer
 _LONGEST_QUERY = 2_000  # characters
 _TOKENS = "unicode61 remove_diacritics 2"  # English words also lose their endings
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _SUFFIXES = (".parquet", ".jsonl", ".jsonl.gz", ".json.gz")
 
 _WORD = regex.compile(r"[\w\p{N}]+")  # with marks, such as vowel signs
@@ -271,8 +272,8 @@ def _config(folder: Path) -> Path:
 
 def read_documents(path: Path) -> Iterator[Text]:
     """Yield the documents of a file; raise InputError, with the line if there are lines, if it is damaged."""
-    rows = _parquet(path) if path.suffix == ".parquet" else _records(path)
-    for number, (name, title, text) in rows:
+    of_lines = ((number, (one.url or one.id, one.title, one.text)) for number, one in records(path, _Document, _TO_DO))
+    for number, (name, title, text) in _parquet(path) if path.suffix == ".parquet" else of_lines:
         id = str(name) if name is not None else f"{path.name.split('.')[0]}:{number}"
         yield plain(id), plain(str(title or "")), plain(text or "")
 
@@ -281,7 +282,7 @@ def _parquet(path: Path) -> Iterator[tuple[int, _Fields]]:
     try:
         with pq.ParquetFile(path) as file:
             columns = [name for name in ("id", "title", "url", "text") if name in file.schema_arrow.names]
-            if "text" not in columns or not _is_text(file.schema_arrow.field("text").type):
+            if "text" not in columns or not any(is_text(file.schema_arrow.field("text").type) for is_text in _TEXTS):
                 names = ", ".join(file.schema_arrow.names[:8])
                 raise InputError(f"{path}: needs a text column named 'text'; its columns are {names}")
             batches = file.iter_batches(rows_at_once(path, 256), columns=columns, use_threads=False)
@@ -289,13 +290,3 @@ def _parquet(path: Path) -> Iterator[tuple[int, _Fields]]:
                 yield number, (row.get("url") or row.get("id"), row.get("title"), row["text"])
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a Parquet file that can be read: {error}") from None
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    """Tell whether a column of this type holds text."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def _records(path: Path) -> Iterator[tuple[int, _Fields]]:
-    for number, record in records(path, _Document, _TO_DO):
-        yield number, (record.url or record.id, record.title, record.text)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from datetime import date, datetime
+from pathlib import Path
 from typing import NamedTuple
 
 import regex
 
+from temporalwiki.base.json_files import read_yaml
 from temporalwiki.base.normalization import normalize
 from temporalwiki.builders.ckl.templates import SENTINEL
 from temporalwiki.builders.ckl.text_model import TextModel
@@ -16,20 +18,7 @@ from temporalwiki.builders.ckl.text_model import TextModel
 _MARKS = ("<hl>", "[HL]")  # around the answer, where a model was trained with them
 _REWRITTEN_CONTEXT, _ASKED_CONTEXT = 1200, 600  # characters before a sentence that a model reads
 _REWRITTEN_TOKENS, _TRANSLATED_TOKENS, _QUESTION_TOKENS, _ANSWER_TOKENS = 128, 192, 96, 24
-_MONTHS = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
+_MONTHS = read_yaml(Path(__file__).with_name("english_words.yaml"))["months"].split()
 
 
 class Passage(NamedTuple):

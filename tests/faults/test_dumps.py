@@ -6,7 +6,7 @@ import bz2
 import gzip
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,18 @@ def places(size: int) -> list[int]:
     return [*range(0, size - 40, 5), *range(size - 40, size)]
 
 
+def check_cuts(
+    path: Path, data: bytes, ends: Sequence[int], read: Callable[[], object], record: Callable[[str, object], None]
+) -> None:
+    """Fail unless a reader refuses each beginning of a file in one line that names the file."""
+    record("cases", len(ends))
+    for end in ends:
+        path.write_bytes(data[:end])
+        with pytest.raises(InputError, match=path.name) as caught:
+            read()
+        assert "\n" not in str(caught.value)
+
+
 def pages_of(path: Path, allow_truncated: bool = False) -> tuple[list[int], bool]:
     counts = DumpCounts()
     found = [read.page_id for read in read_pages(path, read_header(path), counts, allow_truncated=allow_truncated)]
@@ -102,16 +114,13 @@ def test_a_wikipedia_dump_that_is_cut_at_any_byte_is_refused(
     name: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     data, path = PACKED[name](STREAMS), tmp_path / name
-    ends = sorted({*places(len(data)), *(len(PACKED[name](STREAMS[:streams])) for streams in range(1, 5))})
-    record_property("cases", len(ends))
-    for end in ends:
-        path.write_bytes(data[:end])
-        if name == "plain.xml" and end >= data.index(b"</mediawiki>") + len(b"</mediawiki>"):
-            assert pages_of(path) == ([1, 2, 3, 4, 5], True)  # what is gone is the line's end
-            continue
-        with pytest.raises(InputError, match=name) as caught:
-            pages_of(path)
-        assert "\n" not in str(caught.value)
+    ends = {*places(len(data)), *(len(PACKED[name](STREAMS[:streams])) for streams in range(1, 5))}
+    if name == "plain.xml":
+        whole = data.index(b"</mediawiki>") + len(b"</mediawiki>")
+        path.write_bytes(data[:whole])
+        assert pages_of(path) == ([1, 2, 3, 4, 5], True)  # only the line's end is gone
+        ends = {end for end in ends if end < whole}
+    check_cuts(path, data, sorted(ends), lambda: pages_of(path), record_property)
 
 
 def whole_pages(name: str, cut: bytes) -> int:
@@ -169,13 +178,7 @@ def test_a_wikidata_dump_that_is_cut_at_any_byte_is_refused(
     whole = write_wikidata(tmp_path / f"whole.json.{suffix}", entities(100), per_member=3)
     data, path = whole.read_bytes(), tmp_path / f"cut.json.{suffix}"
     assert extracted(whole, tmp_path / "out") == (8, None)
-    ends = places(len(data))[::2]
-    record_property("cases", len(ends))
-    for end in ends:
-        path.write_bytes(data[:end])
-        with pytest.raises(InputError, match=path.name) as caught:
-            extracted(path, tmp_path / "out")
-        assert "\n" not in str(caught.value)
+    check_cuts(path, data, places(len(data))[::2], lambda: extracted(path, tmp_path / "out"), record_property)
 
 
 # Whole builds
@@ -190,6 +193,14 @@ def rewritten(change: Callable[[bytes], bytes], wikidata: bool = False) -> Damag
         path.write_bytes(change(path.read_bytes()))
 
     return damage
+
+
+def flipped(at: int, wikidata: bool = False) -> Damage:
+    return rewritten(lambda data: data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], wikidata)
+
+
+def cut_at_last(mark: bytes, wikidata: bool = False) -> Damage:
+    return rewritten(lambda data: data[: data.rindex(mark)], wikidata)
 
 
 def renamed(*names: str, listed: str = "") -> Damage:
@@ -212,59 +223,36 @@ def checksum(listing: str, text: str) -> Damage:
 
 
 ARTICLES = f"enwiki-{RECENT}-pages-articles-multistream.xml.bz2"
+NOT_BZ2 = "not a bz2 file, although its name says so"
+NO_ENTITIES = b'[\n{"page_id": 1, "page_title": "A"}\n]\n'
+NO_START = r"byte \d+ is not the start of a bz2 stream"
+SIMPLE = header(wiki="simplewiki") + FOOTER
 DAMAGED: dict[str, tuple[Damage, str]] = {
     "one byte is missing at the end": (rewritten(lambda data: data[:-1]), "cut off inside the bz2 stream"),
     "cut mid-block": (rewritten(lambda data: data[: len(data) // 2]), "cut off inside the bz2 stream"),
-    "cut at a stream's end": (rewritten(lambda data: data[: data.rindex(b"BZh9")]), "no </mediawiki> at its end"),
+    "cut at a stream's end": (cut_at_last(b"BZh9"), "no </mediawiki> at its end"),
     "an empty file": (rewritten(lambda data: b""), "the file is empty"),
-    "zeros at its end, as of a disk that was full": (
-        rewritten(lambda data: data + bytes(4096)),
-        r"byte \d+ is not the start of a bz2 stream",
-    ),
+    "zeros at its end, as of a disk that was full": (rewritten(lambda data: data + bytes(4096)), NO_START),
     "zeros in the middle": (rewritten(lambda data: data[:500] + bytes(200) + data[700:]), "damaged bz2 data"),
-    "one bit": (rewritten(lambda data: data[:700] + bytes([data[700] ^ 1]) + data[701:]), "damaged bz2 data"),
-    "a page of HTML instead": (
-        rewritten(lambda data: b"<html>404</html>"),
-        "not a bz2 file, although its name says so",
-    ),
-    "a gz under another name": (
-        rewritten(lambda data: gzip.compress(b"x")),
-        "not a bz2 file, although its name says so",
-    ),
+    "one bit": (flipped(700), "damaged bz2 data"),
+    "a page of HTML instead": (rewritten(lambda data: b"<html>404</html>"), NOT_BZ2),
+    "a gz under another name": (rewritten(lambda data: gzip.compress(b"x")), NOT_BZ2),
     "two dumps joined": (rewritten(lambda data: data + data), "after </mediawiki>"),
     "wikidata, one byte is missing": (rewritten(lambda data: data[:-1], True), "cut off inside the gz stream"),
-    "wikidata, cut at a member's end": (
-        rewritten(lambda data: data[: data.rindex(b"\x1f\x8b\x08")], True),
-        "no closing \\] at its end",
-    ),
-    "wikidata, one bit": (
-        rewritten(lambda data: data[:300] + bytes([data[300] ^ 1]) + data[301:], True),
-        "damaged gz data",
-    ),
+    "wikidata, cut at a member's end": (cut_at_last(b"\x1f\x8b\x08", True), "no closing \\] at its end"),
+    "wikidata, one bit": (flipped(300, True), "damaged gz data"),
     "wikidata, HTML": (rewritten(lambda data: gzip.compress(b"<html>"), True), "not a Wikidata JSON dump"),
-    "wikidata, JSON without entities": (
-        rewritten(lambda data: gzip.compress(b'[\n{"page_id": 1, "page_title": "A"}\n]\n'), True),
-        "no entities in it",
-    ),
-    "a dump of another wiki": (
-        rewritten(lambda data: bz2.compress((header(wiki="simplewiki") + FOOTER).encode())),
-        "a dump of simplewiki",
-    ),
+    "wikidata, JSON without entities": (rewritten(lambda data: gzip.compress(NO_ENTITIES), True), "no entities in it"),
+    "a dump of another wiki": (rewritten(lambda data: bz2.compress(SIMPLE.encode())), "a dump of simplewiki"),
 }
 LACKING: dict[str, tuple[Damage, str]] = {
     "another SHA-1 than listed": (
         checksum(f"enwiki-{RECENT}-sha1sums.txt", f"{'0' * 40}  {ARTICLES}\n"),
         "not the file whose sha1 .*sha1sums.txt has; fetch it again",
     ),
-    "another SHA-256 than listed": (
-        checksum("SHA256SUMS", f"{'0' * 64} *{ARTICLES}\n"),
-        "not the file whose sha256 SHA256SUMS has",
-    ),
+    "another SHA-256 than listed": (checksum("SHA256SUMS", f"{'0' * 64} *{ARTICLES}\n"), "sha256 SHA256SUMS has"),
     "the first part is missing": (renamed("2.xml-p42p99.bz2"), "the part with pages 1 to 41 is missing"),
-    "a part in the middle is missing": (
-        renamed("1.xml-p1p3.bz2", "3.xml-p9p99.bz2"),
-        "the part with pages 4 to 8 is missing",
-    ),
+    "a part in the middle is missing": (renamed("1.xml-p1p3.bz2", "3.xml-p9p99.bz2"), "pages 4 to 8 is missing"),
     "two parts with the same pages": (renamed("1.xml-p1p9.bz2", "2.xml-p3p99.bz2"), "hold the same pages"),
     "a part that only the list names": (
         renamed("1.xml-p1p9.bz2", listed=f"x  enwiki-{RECENT}-pages-articles-multistream2.xml-p10p99.bz2\n"),

@@ -29,6 +29,7 @@ def undated_new(kind: str = "new_relation", **more: Any) -> dict[str, Any]:
 
 BEFORE, OLD, ELSEWHERE = "began_before", "may_be_an_old_fact", "dated_otherwise_in_the_text"
 NOT_NEW, SEVERAL, STILL = "not_newly_stated", "one_of_several_answers", "old_answer_in_the_text"
+BEGUN = {"dated": "before"}
 BOTH_HOLD: dict[str, Any] = {"objects": ["Ann Weber", "Bo Li"], "objects_before": ["Carl Ito"]}
 # A fact of the interval 2021-11-01 to 2021-12-01, and what shows that it changed then, or why nothing does
 CASES: dict[str, tuple[dict[str, Any], str]] = {
@@ -41,20 +42,14 @@ CASES: dict[str, tuple[dict[str, Any], str]] = {
     "begun long ago, an end within": (fact(start_time=day(2010, 5, 2), end_time=day(2021, 12, 1)), BEFORE),
     "the old one ended within": (undated(gone_end=day(2021, 11, 2), newly_stated=False), "end"),
     "the old one ended within, two answers": (undated(gone_end=day(2021, 11, 2), **BOTH_HOLD), "end"),
-    "the old one ended within, after the new one began": (
-        fact(dated="before", start_time=day(2021, 10, 20), gone_end=day(2021, 11, 2)),
-        "end",
-    ),
+    "ended within, begun before": (fact(**BEGUN, start_time=day(2021, 10, 20), gone_end=day(2021, 11, 2)), "end"),
     "the old one ended some day of the year": (undated(gone_end=day(2021), newly_stated=False), NOT_NEW),
     "the old one ended some day of the year, new in the text": (undated(gone_end=day(2021)), "text"),
     "a start on the day before": (fact(dated="before", start_time=day(2021, 10, 31)), BEFORE),
     "a start in the month before": (fact(dated="before", start_time=day(2021, 10)), BEFORE),
     "a start in the year before": (fact(dated="before", start_time=day(2020)), BEFORE),
     "a start in the year": (fact(dated="before", start_time=day(2021)), "text"),
-    "a start in the year, known to the text": (
-        fact(dated="before", start_time=day(2021), newly_stated=False),
-        NOT_NEW,
-    ),
+    "a start in the year, known to the text": (fact(**BEGUN, start_time=day(2021), newly_stated=False), NOT_NEW),
     "a point in time before": (fact(dated="over"), BEFORE),
     "new in the text": (undated(), "text"),
     "not in the text": (undated(newly_stated=False), NOT_NEW),

@@ -228,18 +228,10 @@ ERRORS: dict[str, tuple[Callable[[Path], Path], str]] = {
         r"c\.jsonl: line 2: .*array.*; each line must be a record with a text",
     ),
     "a record without text": (bytes_in("c.jsonl", b'{"body": "a"}\n'), r"line 1: .*missing required field `text`"),
-    "not a text": (bytes_in("c.jsonl", b'{"text": 1}\n'), r"line 1: .*Expected `str"),
-    "a lone surrogate": (bytes_in("c.jsonl", b'{"text": "\\ud800"}\n'), "line 1: "),
-    "deep nesting": (bytes_in("c.jsonl", b'{"text": "a", "x": ' + b"[" * 9999 + b"}\n"), "line 1: "),
-    "not UTF-8": (bytes_in("c.jsonl", b'{"text": "a"}\n{"text": "\xe9"}\n'), r"c\.jsonl: line 2: "),
     "cut off": (bytes_in("c.jsonl.gz", gzip.compress(b'{"text": "a"}\n')[:-9]), r"c\.jsonl\.gz: damaged or cut off"),
-    "no gzip": (bytes_in("c.jsonl.gz", b"plain"), r"c\.jsonl\.gz: damaged or cut off"),
     "no Parquet": (bytes_in("c.parquet", b"PAR1"), r"c\.parquet: not a Parquet file"),
     "another column": (without_text, r"needs a text column named 'text'; its columns are article"),
-    "two snapshots": (
-        folder_of("manifests", "data/wikipedia-1", "data/wikipedia-2"),
-        "has wikipedia-1, wikipedia-2; give the folder of one",
-    ),
+    "two snapshots": (folder_of("manifests", "data/wikipedia-1", "data/wikipedia-2"), "give the folder of one"),
     "no snapshot": (folder_of("manifests", "data/probes-1"), r"has no config wikipedia-\* or unchanged-\*;"),
 }
 
@@ -267,14 +259,11 @@ def test_an_index_is_kept_by_the_content_of_its_files(tmp_path: Path) -> None:
     assert first.about["version"] == VERSION
 
 
-@pytest.mark.parametrize("content", [b"", b"no database at all, but long enough to look like one" * 100])
-def test_what_is_no_index_is_said(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "past.sqlite").write_bytes(content)
-    with pytest.raises(InputError, match="not an index of a corpus"):
-        CorpusIndex(tmp_path / "past.sqlite")
-
-
-def test_an_index_that_was_damaged_is_said_when_it_is_searched(tmp_path: Path) -> None:
+def test_what_is_no_index_or_damaged_is_said(tmp_path: Path) -> None:
+    for content in (b"", b"no database at all, but long enough to look like one" * 100):
+        (tmp_path / "past.sqlite").write_bytes(content)
+        with pytest.raises(InputError, match="not an index of a corpus"):
+            CorpusIndex(tmp_path / "past.sqlite")
     corpus = records(tmp_path / "c.jsonl", *(f"The mayor of Easton said {n} words." for n in range(3000)))
     path = build_index([corpus], tmp_path).path
     whole = path.read_bytes()

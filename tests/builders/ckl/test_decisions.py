@@ -63,6 +63,7 @@ INVALID = Decision(MAYOR.id, False)
 UNDECIDED = Decision(MAYOR.id, None)
 INCOMPLETE = Decision(MAYOR.id, None, note="incomplete")
 
+BLANKS, EMPTY = "not exactly one blank in the statement", "nothing in the statement except the blank"
 # decisions, least annotators, and the result: a reason to drop the candidate, or (answers, old answers)
 VOTES: dict[str, tuple[list[Decision], int, Any]] = {
     "new": ([NONE], 1, (["Bo Lind"], [])),
@@ -92,27 +93,15 @@ VOTES: dict[str, tuple[list[Decision], int, Any]] = {
     "answers": ([none(answers=["B. Lind", "Bo Lind"])], 1, (["B. Lind", "Bo Lind"], [])),
     "no answers": ([none(answers=[])], 1, (["Bo Lind"], [])),
     "answers of no words": ([none(answers=["the ."])], 1, (["Bo Lind"], [])),
-    "a statement without a blank": ([none(statement="a b")], 1, "not exactly one blank in the statement"),
-    "a statement of blanks": (
-        [none(statement="<extra_id_0> <extra_id_0>")],
-        1,
-        "not exactly one blank in the statement",
-    ),
+    "a statement without a blank": ([none(statement="a b")], 1, BLANKS),
+    "a statement of blanks": ([none(statement="<extra_id_0> <extra_id_0>")], 1, BLANKS),
     "a question of white space": ([none(question=" \n")], 1, "no question, or a sentinel in it"),
     "an answer in the statement": ([none(answers=["Bo Lind", "anna weber"])], 1, "the answer stands in the statement"),
     "an answer in the question": ([none(question="Is it Bo Lind?")], 1, "the answer stands in the question"),
-    "a statement that says nothing": (
-        [none(statement="the <extra_id_0>.")],
-        1,
-        "nothing in the statement except the blank",
-    ),
+    "a statement that says nothing": ([none(statement="the <extra_id_0>.")], 1, EMPTY),
     "a question that asks nothing": ([none(question=" ? ")], 1, "no question, or a sentinel in it"),
     "a question with a blank": ([none(question="Who <extra_id_0>?")], 1, "no question, or a sentinel in it"),
-    "another sentinel": (
-        [none(statement="<extra_id_0> beat <extra_id_1>")],
-        1,
-        "not exactly one blank in the statement",
-    ),
+    "another sentinel": ([none(statement="<extra_id_0> beat <extra_id_1>")], 1, BLANKS),
 }
 
 
@@ -125,9 +114,8 @@ def test_row_from_decisions(decisions: list[Decision], least: int, becomes: Any)
 def test_a_row_says_where_it_comes_from() -> None:
     mended = {"statement": "The mayor of  Easton is <extra_id_0>.", "question": "Who is the mayor of Easton?"}
     most = other("Anna Weber", old_evidence=OLD.id, **mended)
-    row = row_from_decisions(
-        MAYOR, [other("Anna Weber", statement="Easton: <extra_id_0>", old_evidence="I know"), most, most]
-    )
+    one = other("Anna Weber", statement="Easton: <extra_id_0>", old_evidence="I know")
+    row = row_from_decisions(MAYOR, [one, most, most])
     assert row == {
         "id": MAYOR.id,
         "statement": "The mayor of Easton is <extra_id_0>.",
@@ -231,10 +219,8 @@ def test_other_forms_of_an_export(tmp_path: Path) -> None:
     (task,) = json.loads(file.read_text())
     skipped = task["annotations"][0] | {"completed_by": 8, "was_cancelled": True}
     file.write_text(json.dumps([task | {"annotations": [*task["annotations"], skipped], "predictions": [4]}]))
-    assert [(one.who, one.decision) for one in read_decisions(file)] == [
-        ("annotator 7", NONE),
-        ("annotator 8", UNDECIDED),
-    ]
+    said = [(one.who, one.decision) for one in read_decisions(file)]
+    assert said == [("annotator 7", NONE), ("annotator 8", UNDECIDED)]
 
 
 def test_the_labelling_interface_has_the_controls_of_a_decision() -> None:
@@ -319,7 +305,7 @@ def decide(review: Path, *people: dict[str, str], name: str = "export", **more: 
 
 
 def test_every_candidate_is_kept_or_dropped_in_both(review: Path) -> None:
-    decide(review, {"Lind": "other", "Ohm": "none", "Pym": "same"}, {"Lind": "other", "Ohm": "none"})
+    file = decide(review, {"Lind": "other", "Ohm": "none", "Pym": "same"}, {"Lind": "other", "Ohm": "none"})
     updated, new = configs_from_decisions(review)
     rows = {config.name: list(config.splits["test"]) for config in (updated, new)}
     assert {name: [row["answers"] for row in found] for name, found in rows.items()} == {
@@ -336,14 +322,10 @@ def test_every_candidate_is_kept_or_dropped_in_both(review: Path) -> None:
     assert [file.name for file in new.inputs] == ["tasks.json", "review.json", "export.json"]
     assert new.options["annotators"] == ["annotator 1", "annotator 2"]
     assert new.options["candidates"]["options"]["question_model"]["name"] == "faithful"
-    json.dumps(new.options)
-
-
-def test_nobodys_name_or_address_gets_into_a_config(review: Path) -> None:
-    assert "a@b.example" in decide(review, {"Lind": "other"}).read_text()
-    for config in configs_from_decisions(review):
-        told = json.dumps([config.options, config.counts.more, *config.splits["test"]], default=str)
-        assert "a@b.example" not in told and 'Ann"' not in told
+    # nobody's name or address gets into a config
+    assert "a@b.example" in file.read_text()
+    told = json.dumps([[one.options, one.counts.more] for one in (updated, new)]) + json.dumps(rows, default=str)
+    assert "a@b.example" not in told and 'Ann"' not in told
 
 
 def test_least_annotators(review: Path) -> None:

@@ -37,10 +37,9 @@ def page(text: str, url: str = "https://example.org/a", published: datetime | No
 def both(
     *pages: dict[str, Any], open_model: OpenModel | None = None, **options: Any
 ) -> tuple[CklConfig, CklConfig, list[Any], list[Any]]:
-    if open_model is None:
-        model = faithful()
-        open_model = lambda name: model  # noqa: E731
-    clozes, *_, questions = easy(pages, EasyOptions(**{"per_page": 100, **options}), open_model=open_model)
+    model = faithful()
+    opened = open_model or (lambda name: model)
+    clozes, *_, questions = easy(pages, EasyOptions(**{"per_page": 100, **options}), open_model=opened)
     return clozes, questions, list(clozes.splits["test"]), list(questions.splits["test"])
 
 
@@ -127,34 +126,27 @@ PLAIN = "Mayor Anna Weber opened a new bridge in Easton."
 
 ALONE, BACK = "decontextualisation", "back_translation"
 OTHERS = "names or numbers after decontextualisation that the text does not have"
+TWICE = "Easton and Mayor Anna Weber opened Easton and Mayor Anna Weber."
+NOT_ANSWERED = "the reader does not answer the question with the answer"
 USELESS: list[tuple[dict[str, str | None], str]] = [
     ({ALONE: None}, "cannot stand alone"),
     ({ALONE: "Someone opened a new bridge in that old town."}, "the answer was lost in decontextualisation"),
-    (
-        {ALONE: "Easton and Mayor Anna Weber opened Easton and Mayor Anna Weber."},
-        "the answer stands more than once after decontextualisation",
-    ),
+    ({ALONE: TWICE}, "the answer stands more than once after decontextualisation"),
     ({ALONE: "Mayor Anna Weber is known in all of Easton."}, "another sentence after decontextualisation"),
     ({ALONE: "Mayor Anna Weber of Westland opened a new bridge in Easton."}, OTHERS),
     ({ALONE: "Mayor Anna Weber opened 3 new bridges in Easton there."}, OTHERS),
     ({"translation": None}, "not translated"),
     ({BACK: None}, "not translated"),
     ({BACK: "Someone opened a new bridge in that old town."}, "the answer was lost in back-translation"),
-    (
-        {BACK: "Mayor Anna Weber opened a bridge in Easton. It is the third that was opened there."},
-        "is more than one sentence after back-translation",
-    ),
-    (
-        {BACK: "The new Mayor Anna Weber opened a bridge in Easton, Westland."},
-        "other names or numbers after back-translation",
-    ),
+    ({BACK: "Mayor Anna Weber opened a bridge. It is in Easton."}, "is more than one sentence after back-translation"),
+    ({BACK: "The new Mayor Anna Weber opened Easton, Westland."}, "other names or numbers after back-translation"),
     ({BACK: "Mayor Anna Weber, Easton."}, "too short after back-translation"),
     ({"questions": None}, "no question"),
     ({"questions": "Who opened it."}, "no question"),
     ({"questions": "Did mayor anna weber or Easton open a bridge?"}, "the question holds the answer"),
     ({"questions": "Who | opened <b>it</b>?"}, "the question holds an address, a mark-up or control character"),
-    ({"round_trip": "the bridge"}, "the reader does not answer the question with the answer"),
-    ({"round_trip": None}, "the reader does not answer the question with the answer"),
+    ({"round_trip": "the bridge"}, NOT_ANSWERED),
+    ({"round_trip": None}, NOT_ANSWERED),
 ]
 
 
@@ -225,16 +217,10 @@ def test_news_in_another_language() -> None:
     assert "be in its language" in asked
 
 
-def test_the_same_cloze_twice() -> None:
-    clozes, _, rows, _ = both(page(PLAIN, "https://example.org/a"), page(PLAIN, "https://example.org/a"))
+def test_a_page_twice_and_one_without_a_date() -> None:
+    clozes, _, rows, _ = both(page(PLAIN), page(PLAIN), page(f"{PLAIN} {PLAIN}", published=None))
     assert len(rows) == 1
-    assert clozes.counts.dropped == {"the same cloze as another sentence's": 1}
-
-
-def test_a_page_without_a_date() -> None:
-    clozes, _, rows, _ = both(page(f"{PLAIN} {PLAIN}", published=None))
-    assert rows == []
-    assert clozes.counts.dropped == {"page without a date": 2}
+    assert clozes.counts.dropped == {"the same cloze as another sentence's": 1, "page without a date": 2}
 
 
 CITIES = [f"{a}{b}" for a in ("Nor", "Wes", "Eas", "Sou", "Mid") for b in ("ton", "land", "ford", "wick", "bury")]
@@ -251,24 +237,17 @@ def pages(number: int) -> list[dict[str, Any]]:
 
 
 def test_caps() -> None:
-    clozes, _, rows, _ = both(*pages(30), per_page=2, sentences=25)
+    """The order of the pages does not matter, and another seed draws others."""
+    options = {"per_page": 2, "sentences": 25}
+    clozes, _, rows, _ = both(*pages(30), **options)
     assert len(rows) == 25
     assert clozes.counts.dropped == {"more of its page than wanted": 60, "not drawn: more sentences than wanted": 35}
     by_page = [row["url"] for row in rows]
     assert max(map(by_page.count, by_page)) <= 2
     assert [(row["published"], row["url"]) for row in rows] == sorted((row["published"], row["url"]) for row in rows)
-
-
-def test_order_of_pages_is_of_no_matter() -> None:
     shuffled = pages(30)
     random.Random(1).shuffle(shuffled)
-    options = {"per_page": 2, "sentences": 25}
-    assert both(*pages(30), **options)[2:] == both(*shuffled, **options)[2:]
-
-
-def test_another_seed_draws_others() -> None:
-    options = {"per_page": 2, "sentences": 25}
-    assert both(*pages(30), **options)[2] != both(*pages(30), **options, seed=1)[2]
+    assert both(*shuffled, **options)[2] == rows != both(*pages(30), **options, seed=1)[2]
 
 
 def test_either_config_may_be_read_first_or_alone() -> None:

@@ -70,11 +70,8 @@ def test_the_first_answer_is_learnt_and_all_are_right(output: Any, expected: lis
     [config] = kilt(nq(tmp_path, train=[row], validation=[row], test=[row]), "nq")
     split = [{"id": "1", "input": "who?", "output": expected[0], "answers": expected}] if expected else []
     asked: list[dict[str, Any]] = [{"id": "1", "input": "who?", "output": None, "answers": []}]
-    assert read(config) == {
-        "train": split,
-        "validation": split,
-        "test": asked,
-    }  # KILT keeps the answers of test secret
+    # KILT keeps the answers of test secret
+    assert read(config) == {"train": split, "validation": split, "test": asked}
     assert config.counts.dropped == ({} if expected else {"answer_missing": 2})
 
 

@@ -23,7 +23,7 @@ from oracle import changes
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.build import BuildOptions, build, find_sources
 from temporalwiki.builders.ckl import live as module
-from temporalwiki.builders.ckl.eligibility import _is_disambiguated, reason_to_drop
+from temporalwiki.builders.ckl.eligibility import reason_to_drop
 from temporalwiki.builders.ckl.invariantlama import RELATIONS
 from temporalwiki.builders.ckl.live import live
 from temporalwiki.builders.ckl.templates import find_template
@@ -69,7 +69,7 @@ def no_caps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def held(snapshot: Snapshot, subject: str, relation: str) -> set[str]:
     """Return the objects of a subject that have not ended."""
-    day = "{}-{}-{}".format(*re.fullmatch(r"(\d{4})(\d\d)(\d\d)", snapshot.wikidata_date).groups())  # type: ignore[union-attr]
+    day = re.sub(r"(....)(..)(..)", r"\1-\2-\3", snapshot.wikidata_date)
     facts = {f for f in snapshot.facts if (f.subject, f.relation) == (subject, relation)}
     return {f.object for f in facts if (snapshot.facts[f] or "9") > day}
 
@@ -80,8 +80,8 @@ def compared(text: str) -> str:
     return " ".join(word for word in kept.split() if word not in ("a", "an", "the"))
 
 
-def check_row(row: dict[str, Any], prev: Snapshot, recent: Snapshot) -> None:
-    """Check any row: the fact is true, all right objects are answers, and the cloze is sound."""
+def checked(row: dict[str, Any], prev: Snapshot, recent: Snapshot) -> WorldFact:
+    """Return the fact of a row: it is true, all right objects are answers, and the cloze is sound."""
     fact = WorldFact(row["subject_id"], row["relation_id"], row["object_id"])
     labels = {**prev.labels, **recent.labels}
     assert (row["subject"], row["relation"], row["object"]) == tuple(labels[name] for name in fact)
@@ -96,10 +96,15 @@ def check_row(row: dict[str, Any], prev: Snapshot, recent: Snapshot) -> None:
     article = recent.articles[row["page_id"]]
     assert (row["title"], row["page_revision_id"]) == (article.title, article.revision_id)
     assert any(row["evidence"] in " ".join(paragraph) for paragraph in article.paragraphs)
+    check_no_overlap(row)
+    assert fact.relation not in IN_LIFE or fact.subject not in dead(recent)
+    return fact
+
+
+def check_no_overlap(row: dict[str, Any]) -> None:
     for answer in (*row["answers"], *row["old_answers"]):
         assert answer.casefold() not in row["subject"].casefold()
         assert row["subject"].casefold() not in answer.casefold()
-    assert fact.relation not in IN_LIFE or fact.subject not in dead(recent)
 
 
 # Relations of the world that end with death
@@ -120,8 +125,7 @@ def test_every_row_is_a_change_of_the_world(
     assert config.name == f"updatedlama-{name}"
     assert len(rows) > 15
     for row in rows:
-        check_row(row, prev, recent)
-        fact = WorldFact(row["subject_id"], row["relation_id"], row["object_id"])
+        fact = checked(row, prev, recent)
         assert changed[fact] == row["kind"] == "new_object"
         before, now = (held(one, fact.subject, fact.relation) for one in (prev, recent))
         gone = before - now
@@ -133,8 +137,7 @@ def test_every_row_is_a_change_of_the_world(
     _, rows = made("newlama", out, interval=name)
     assert len(rows) > 15
     for row in rows:
-        check_row(row, prev, recent)
-        fact = WorldFact(row["subject_id"], row["relation_id"], row["object_id"])
+        fact = checked(row, prev, recent)
         assert changed[fact] == row["kind"] != "new_object"
         assert not {f for f in prev.facts if (f.subject, f.relation) == (fact.subject, fact.relation)}
         assert row["old_answers"] == []
@@ -155,12 +158,13 @@ def test_no_update_that_the_text_states_is_lost(out: Path, snapshots: dict[str, 
     expected_changes = changes(prev, recent)
     titles = {article.item: article.title.casefold() for article in recent.articles.values()}
     labels = {**prev.labels, **recent.labels}
-    shared = Counter(
-        (f.relation, compared(labels[f.subject]))
-        for f in {WorldFact(f.subject, f.relation, "") for f in recent.facts}
-        if f.subject in labels
-    )
+    asked = {(f.relation, f.subject) for f in recent.facts if f.subject in labels}
+    shared = Counter((relation, compared(labels[subject])) for relation, subject in asked)
     expected = set()
+
+    def names(objects: set[str]) -> list[str]:
+        return [compared(labels[name]) for name in objects]
+
     for stated in expected_changes.stated:
         now, before = (held(one, stated.subject, stated.relation) for one in (recent, prev))
         gone = before - now
@@ -176,11 +180,7 @@ def test_no_update_that_the_text_states_is_lost(out: Path, snapshots: dict[str, 
             and not (stated.relation in IN_LIFE and stated.subject in dead(recent))
             and len(labels[stated.object].split()) <= 5
             and all(t and t.casefold() not in subject and subject not in t.casefold() and compared(t) for t in texts)
-            and not any(
-                compared(labels[a]) in compared(labels[b]) or compared(labels[b]) in compared(labels[a])
-                for a in now
-                for b in gone
-            )
+            and not any(one in other or other in one for one in names(now) for other in names(gone))
             and shared[stated.relation, compared(subject)] == 1
         ):
             expected.add((stated.subject, stated.relation))
@@ -196,8 +196,7 @@ def test_what_stays_is_true_in_every_month_of_the_world(out: Path, snapshots: di
     assert config.short_name == "invariantlama-1102"
     assert len(rows) > 40
     for row in rows:
-        check_row(row, *months[-2:])
-        fact = WorldFact(row["subject_id"], row["relation_id"], row["object_id"])
+        fact = checked(row, *months[-2:])
         assert fact.relation in RELATIONS
         assert row["kind"] == "unchanged"
         assert row["end_time"] is None
@@ -220,11 +219,15 @@ def test_the_caps_are_those_of_the_probes(out: Path) -> None:
 
 
 def test_an_update_in_full(tmp_path: Path) -> None:
+    """White space in labels is folded."""
     start, end = (datetime(*day, tzinfo=UTC) for day in ((2021, 11, 9), (2025, 1, 1)))
     row = fact(
-        objects=["Zed [Y]", "Ann Weber"],
-        aliases=["A. Weber", "a weber", "zed  y", "!", "<extra_id_0>", "Nor", "NORLANDIA"],
-        gone_objects=["Carl Ito", "Di Anker", "The carl Ito!"],
+        subject=" Nor\n \u2028land",
+        obj="Ann\u00a0 Weber",
+        objects=["Zed\t[Y]", "Ann Weber"],
+        aliases=["A. Weber", "a weber", "zed  y", "!", "<extra_id_0>", "Nor", "NOR LAND IA"],
+        gone_objects=["Carl\r\nIto", "Di\u2029Anker ", "The carl Ito!"],
+        title="Norland",
         start_time=start,
         end_time=end,
     )
@@ -235,11 +238,11 @@ def test_an_update_in_full(tmp_path: Path) -> None:
             "relation_id": "P6",
             "relation": "head of government",
             "subject_id": "Q1",
-            "subject": "Norland",
+            "subject": "Nor land",
             "object_id": "Q2",
             "object": "Ann Weber",
-            "statement": "The head of government of Norland is <extra_id_0>.",
-            "question": "Who is the head of government of Norland?",
+            "statement": "The head of government of Nor land is <extra_id_0>.",
+            "question": "Who is the head of government of Nor land?",
             "answers": ["Ann Weber", "Zed [Y]"],
             "aliases": ["A. Weber"],
             "old_answers": ["Carl Ito", "Di Anker"],
@@ -286,6 +289,10 @@ CORRECTION = "correction_of_what_does_not_change"
 OVERLAP = "answer_and_subject_overlap"
 CHANGED = "changed_in_an_interval"
 DEAD = "subject_is_dead"
+TWO, EASTON, BOTH_TOWNS = ["Ann Weber", "Bo Li"], ["Easton"], ["Easton", "Weston"]
+WESTON = {"object_id": "Q3", "obj": "Weston"}
+VACANT = "nothing_held_before"
+STILL, EARLIER = "addition_to_what_still_holds", "nothing_went_in_the_interval"
 MARK = "label_with_control_character"
 NOT_ALWAYS = "not_unchanged_in_every_interval"
 # Facts of an interval, and the reason to drop the last one, or None for a row of updatedlama
@@ -294,25 +301,13 @@ UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
     "of a new subject": (fact(kind="new_subject"), "kind_new_subject"),
     "of a new relation": (fact(kind="new_relation"), "kind_new_relation"),
     "over already": (fact(current=False), "not_current"),
-    "one more, the old one holds": (
-        fact(gone_objects=[], objects=["Ann Weber", "Carl Ito"], objects_before=["Carl Ito"]),
-        "addition_to_what_still_holds",
-    ),
-    "the old one had gone before": (
-        fact(gone_objects=[], objects_before=["Carl Ito"]),
-        "nothing_went_in_the_interval",
-    ),
-    "the office was vacant": (fact(gone_objects=[], objects_before=[]), "nothing_held_before"),
-    "one of two is another": (fact(objects=["Ann Weber", "Bo Li"], objects_before=["Bo Li", "Carl Ito"]), BEFORE),
-    "joined words were right before": (
-        fact(objects=["Ann Weber", "Bo Li"], objects_before=["The bo-li!", "Carl Ito"]),
-        None,  # "boli" is not "bo li"
-    ),
-    "right before as an answer is compared": (
-        fact(objects=["Ann Weber", "Bo Li"], objects_before=["The bo Li!", "Carl Ito"]),
-        BEFORE,
-    ),
-    "two of two are others": (fact(objects=["Ann Weber", "Bo Li"], objects_before=["Carl Ito", "Di Anker"]), None),
+    "one more, the old one holds": (fact(gone_objects=[], objects=TWO, objects_before=["Bo Li"]), STILL),
+    "the old one had gone before": (fact(gone_objects=[], objects_before=["Carl Ito"]), EARLIER),
+    "the office was vacant": (fact(gone_objects=[], objects_before=[]), VACANT),
+    "one of two is another": (fact(objects=TWO, objects_before=["Bo Li", "Carl Ito"]), BEFORE),
+    "joined words were right before": (fact(objects=TWO, objects_before=["The bo-li!"]), None),  # not "bo li"
+    "right before as an answer is compared": (fact(objects=TWO, objects_before=["The bo Li!", "Carl Ito"]), BEFORE),
+    "two of two are others": (fact(objects=TWO, objects_before=["Carl Ito", "Di Anker"]), None),
     "known before at another rank": (fact(known_before=True), "known_before_at_another_rank"),
     "a birthplace put right": (fact(relation_id="P19"), CORRECTION),
     "another item of the same name": (fact(gone_objects=["ann weber"]), BEFORE),
@@ -331,6 +326,9 @@ UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
     "one of several of that name": (fact(title="Norland (novel)"), "subject_ambiguous"),
     "one of several places of that name": (fact(title="norland,  Ohio"), "subject_ambiguous"),
     "a title that only begins so": (fact(title="Norlandia (novel)"), None),
+    "a name in another typography": (fact(subject="L'Aquila", title="L’Aquila (town)"), "subject_ambiguous"),
+    "initials with spaces": (fact(subject="J.R. Otto", title="J. R. Otto (painter)"), "subject_ambiguous"),
+    "a hyphen and a mark": (fact(subject="Saint-Paul", title="Saint‑Paul, Ohio"), "subject_ambiguous"),
     "a title without the mark": (fact(title="Norland novel"), None),
     "a label that says which": (fact(subject="Norland (novel)", title="Norland (novel)"), None),
     "no label that reads right": (fact(relation_id="P999999", relation="chief [Y]"), "relation_without_template"),
@@ -341,7 +339,6 @@ UPDATED: dict[str, tuple[dict[str, Any], str | None]] = {
     "a NUL": (fact(obj="Ann\0"), MARK),
     "an escape": (fact(subject="Nor\x1b[1mland"), MARK),
     "text that is turned round": (fact(gone_objects=["A\u202eb", "Carl Ito"]), MARK),
-    "isolated text": (fact(subject="Nor\u2067land\u2069"), MARK),
     "a mark of direction": (fact(objects=["Ann Weber", "Bo Li\u200e"]), MARK),
     "an item without a name": (fact(obj="Q42"), "label_is_an_id"),
     "another answer without a name": (fact(objects=["Ann Weber", "Q42"]), "label_is_an_id"),
@@ -392,19 +389,6 @@ def test_what_is_updated_or_new(kind: str, case: str) -> None:
         assert template.statement(row["subject"]).count("<extra_id_0>") == 1
 
 
-def test_white_space_is_folded(tmp_path: Path) -> None:
-    row = fact(
-        subject=" Nor\n \u2028land",
-        obj="Ann\u00a0 Weber",
-        objects=["Ann\tWeber", "Bo\u2029Li "],
-        gone_objects=["Carl\r\nIto"],
-    )
-    _, [made_row] = made("updatedlama", month(tmp_path, changed=[row]))
-    assert (made_row["subject"], made_row["object"]) == ("Nor land", "Ann Weber")
-    assert made_row["statement"] == "The head of government of Nor land is <extra_id_0>."
-    assert (made_row["answers"], made_row["old_answers"]) == (["Ann Weber", "Bo Li"], ["Carl Ito"])
-
-
 def test_a_subject_is_asked_once_for_a_relation(tmp_path: Path, no_caps: None) -> None:
     """The usable fact with the smallest statement id represents all."""
     both = ["Ann Weber", "Bo Li"]
@@ -443,54 +427,27 @@ def test_subjects_with_one_name_are_dropped(tmp_path: Path, split: str, twin: di
 
 
 KINDS = {"unchanged": "unchanged", "new_object": "changed", "removed": "deleted"}
+MORE = {"objects": BOTH_TOWNS, "objects_before": EASTON}
 # Other facts of two months that both have one fact: the reason why that is not invariant, or None
 INVARIANT: dict[str, tuple[Rows, Rows, str | None]] = {
     "in both": ([same()], [same()], None),
     "in the second only": ([], [same()], NOT_ALWAYS),
     "new in the first": ([same(kind="new_object")], [same()], CHANGED),
-    "another new in the first": ([same(), same(kind="new_object", object_id="Q3", obj="Weston")], [same()], CHANGED),
-    "another deleted in the second": ([same()], [same(), same(kind="removed", object_id="Q3", obj="Weston")], CHANGED),
-    "another gone in the first, unstated": (
-        [same(objects_before=["Easton", "Weston"], gone_objects=["Weston"])],
-        [same()],
-        CHANGED,
-    ),
-    "one more in the first, unstated": (
-        [same(objects=["Easton", "Weston"], objects_before=["Easton"])],
-        [same(objects=["Easton", "Weston"])],
-        CHANGED,
-    ),
-    "one more in the last, unstated": (
-        [same()],
-        [same(objects=["Easton", "Weston"], objects_before=["Easton"])],
-        CHANGED,
-    ),
-    "other objects in the next": ([same()], [same(objects=["Easton", "Weston"])], NOT_ALWAYS),
-    "the same objects in another order": (
-        [same(objects=["Easton", "Easton"])],
-        [same(objects=["Easton"], objects_before=["Easton", "Easton"])],
-        None,
-    ),
-    "a place of work of one who is dead": (
-        [same(relation_id="P937", dead=True)],
-        [same(relation_id="P937", dead=True)],
-        DEAD,
-    ),
-    "a citizenship of one who is dead": (
-        [same(relation_id="P27", dead=True)],
-        [same(relation_id="P27", dead=True)],
-        None,
-    ),
+    "another new in the first": ([same(), same(kind="new_object", **WESTON)], [same()], CHANGED),
+    "another deleted in the second": ([same()], [same(), same(kind="removed", **WESTON)], CHANGED),
+    "another gone in the first, unstated": ([same(objects_before=BOTH_TOWNS)], [same()], CHANGED),
+    "one more in the first, unstated": ([same(**MORE)], [same(objects=BOTH_TOWNS)], CHANGED),
+    "one more in the last, unstated": ([same()], [same(**MORE)], CHANGED),
+    "other objects in the next": ([same()], [same(objects=BOTH_TOWNS)], NOT_ALWAYS),
+    "an object twice": ([same(objects=EASTON * 2)], [same(objects_before=EASTON * 2)], None),
+    "a place of work of one who is dead": (*[[same(relation_id="P937", dead=True)]] * 2, DEAD),
+    "a citizenship of one who is dead": (*[[same(relation_id="P27", dead=True)]] * 2, None),
     "over": ([same()], [same(current=False)], "not_current"),
     "not begun in the first": ([same(current=False)], [same()], NOT_ALWAYS),
     "with an end to come": ([same()], [same(end_time=datetime(2030, 1, 1, tzinfo=UTC))], "with_end_time"),
     "another relation": ([same(relation_id="P6")], [same(relation_id="P6")], "another_relation"),
     "an answer in the subject": ([same(subject="Great Easton")], [same(subject="Great Easton")], OVERLAP),
-    "changes of another subject": (
-        [same(), same(subject_id="Q7", subject="Sudland", kind="new_object")],
-        [same()],
-        None,
-    ),
+    "changes of another subject": ([same(), same(subject_id="Q7", kind="new_object")], [same()], None),
 }
 
 
@@ -637,37 +594,17 @@ def test_whatever_the_labels_rows_are_sound(
     tmp_path_factory: pytest.TempPathFactory, facts: Sequence[tuple[str, list[str], list[str]]]
 ) -> None:
     changed: list[Mapping[str, Any]] = [
-        fact(
-            subject_id=f"Q{i}", object_id=f"Q{i}0", subject=subject, obj=objects[0], objects=objects, gone_objects=gone
-        )
+        fact(subject_id=f"Q{i}", subject=subject, obj=objects[0], objects=objects, gone_objects=gone)
         for i, (subject, objects, gone) in enumerate(facts, 1)
     ]
     config, rows = made("updatedlama", month(tmp_path_factory.mktemp("month"), changed=changed))
     assert config.counts.read == len(changed)
     for row in rows:
         assert row["statement"].count("<extra_id_") == 1
-        assert row["statement"] == "The head of government of " + row["subject"] + " is <extra_id_0>."
         for label in (row["subject"], *row["answers"], *row["old_answers"]):
             assert label == " ".join(label.split())
             assert not any(unicodedata.category(c) == "Cc" or unicodedata.bidirectional(c) in TURNS for c in label)
         assert row["old_answers"]
         assert not {compared(a) for a in row["answers"]} & {compared(a) for a in row["old_answers"]}
-        for answer in (*row["answers"], *row["old_answers"]):
-            assert compared(answer)
-            assert answer.casefold() not in row["subject"].casefold()
-            assert row["subject"].casefold() not in answer.casefold()
-
-
-@pytest.mark.parametrize(
-    ("title", "label", "expected"),
-    [
-        ("Easton (band)", "Easton", True),
-        ("Easton, Ohio", "easton", True),
-        ("L’Aquila (town)", "L'Aquila", True),
-        ("J. R. Weber (painter)", "J.R. Weber", True),
-        ("Saint‑Paul, Ohio", "Saint-Paul\u200e", True),
-        ("Easton", "Easton", False),
-    ],
-)
-def test_a_title_with_an_addition_is_of_another_thing(title: str, label: str, expected: bool) -> None:
-    assert _is_disambiguated(title, label) is expected
+        assert all(map(compared, (*row["answers"], *row["old_answers"])))
+        check_no_overlap(row)

@@ -59,13 +59,15 @@ def articles(extracted: Extracted) -> list[dict[str, Any]]:
 
 # WARC
 
+HTML = "Content-Type: text/html\r\n"
+
 
 def record(
     body: bytes = b"a page",
     url: str = "http://n.example/a",
     kind: str = "response",
     status: str = "200 OK",
-    http: str = "Content-Type: text/html\r\n",
+    http: str = HTML,
     more: str = "",
     length: int | None = None,
 ) -> bytes:
@@ -110,10 +112,7 @@ def test_a_warc_file(tmp_path: Path, reader: type[Reader], name: str) -> None:
         (record(status="301 Moved"), "HTTP status not 200"),
         (record(status=""), "no HTTP status"),
         (record(status="OK"), "no HTTP status"),
-        (
-            record(gzip.compress(b"a page")[:9], http="Content-Type: text/html\r\nContent-Encoding: gzip\r\n"),
-            "cut off in transfer",
-        ),
+        (record(gzip.compress(b"a page")[:9], http=f"{HTML}Content-Encoding: gzip\r\n"), "cut off in transfer"),
         (record(http="Content-Type: image/png\r\n"), "not HTML"),
         (record(http="Content-Type: text/htmlx\r\n"), "not HTML"),
         (record(more="WARC-Truncated: length\r\n"), "cut off by the crawler"),
@@ -131,22 +130,19 @@ def test_what_is_dropped(tmp_path: Path, page: bytes, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("http", "body"),
+    "page",
     [
-        ("Content-Type: text/html\r\nContent-Encoding: gzip\r\n", gzip.compress(b"a page")),
-        ("Content-Type: text/html\r\nContent-Encoding: BR\r\n", b"a page"),
-        ("Content-Type: text/html\r\nContent-Encoding: identity\r\n", b"a page"),
-        ("Content-Type: text/html\r\nTransfer-Encoding: chunked\r\n", b"6\r\na page\r\n0\r\n\r\n"),
-        ("Content-Type: application/xhtml+xml\r\n", b"a page"),
-        ("", b"a page"),
+        record(gzip.compress(b"a page"), http=f"{HTML}Content-Encoding: gzip\r\n"),
+        record(http=f"{HTML}Content-Encoding: BR\r\n"),
+        record(http=f"{HTML}Content-Encoding: identity\r\n"),
+        record(b"6\r\na page\r\n0\r\n\r\n", http=f"{HTML}Transfer-Encoding: chunked\r\n"),
+        record(http="Content-Type: application/xhtml+xml\r\n"),
+        record(http=""),
+        record(kind="resource"),
     ],
 )
-def test_encodings_of_http(tmp_path: Path, http: str, body: bytes) -> None:
-    assert articles(extract([warc(tmp_path / "a.warc", record(body, http=http))], tmp_path / "work")) == [KEPT]
-
-
-def test_a_page_in_a_record_of_its_own(tmp_path: Path) -> None:
-    assert articles(extract([warc(tmp_path / "a.warc", record(kind="resource"))], tmp_path / "work")) == [KEPT]
+def test_forms_of_a_page(tmp_path: Path, page: bytes) -> None:
+    assert articles(extract([warc(tmp_path / "a.warc", page)], tmp_path / "work")) == [KEPT]
 
 
 @pytest.mark.parametrize("encoding", ["", "Content-Encoding: gzip\r\n"])

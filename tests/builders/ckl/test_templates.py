@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,6 +22,14 @@ from temporalwiki.builders.ckl.templates import (
     templates,
     unsafe_label,
 )
+
+
+def worded(relation: str, label: str = "", **more: Any) -> RelationTemplate:
+    """Return the template of a relation that has one."""
+    how = find_template(relation, label, **more)
+    assert how is not None
+    return how
+
 
 HOSTILE = ["[Y]", "[X]", "[X] of [Y]", r"\1 \g<0>", "{0} %s", "a\nb", '"=cmd()|', "</script>", "../..", "Zoë 🎉"]
 
@@ -58,8 +67,7 @@ def test_there_are_two_languages_with_the_same_relations() -> None:
 def test_every_cloze_has_its_subject_and_its_blank_once_and_the_blank_last(
     language: str, relation: str, subject: str
 ) -> None:
-    how = find_template(relation, "", language=language)
-    assert how is not None
+    how = worded(relation, language=language)
     before, _, after = how.cloze.partition("[X]")
     assert how.statement(subject) == before + subject + after.replace("[Y]", "<extra_id_0>")
     assert how.statement(subject).endswith(" <extra_id_0>.")
@@ -105,8 +113,7 @@ def test_no_label_words_a_relation_in_german() -> None:
     """In German, "The LABEL of" needs the gender of the label."""
     assert find_template("P987654", "Bürgermeister", language="de") is None
     assert find_template("P734", "Familienname", language="de") is None
-    how = find_template("P36", "Hauptstadt", language="de")
-    assert how is not None
+    how = worded("P36", "Hauptstadt", language="de")
     assert how.statement("Hessen") == "Die Hauptstadt von Hessen ist <extra_id_0>."
     assert how.ask("Hessen") == "Was ist die Hauptstadt von Hessen?"
 
@@ -130,10 +137,8 @@ def test_what_is_never_asked_whatever_the_words(relation: str, label: str) -> No
 
 
 def test_who_where_the_value_is_one_of_us() -> None:
-    translator, anthem = find_template("P655", "translator"), find_template("P85", "anthem")
-    assert translator is not None and anthem is not None
-    assert translator.question == "Who is the translator of [X]?"
-    assert anthem.question == "What is the anthem of [X]?"
+    assert worded("P655", "translator").question == "Who is the translator of [X]?"
+    assert worded("P85", "anthem").question == "What is the anthem of [X]?"
 
 
 # The present tense would be wrong about people who left or died
@@ -150,16 +155,13 @@ ABOUT_PEOPLE = re.findall(
 
 @pytest.mark.parametrize("relation", ABOUT_PEOPLE)
 def test_of_people_no_verb_says_when(relation: str) -> None:
-    how = find_template(relation, "")
-    assert how is not None
-    assert not TENSED.search(how.cloze)
-    assert not TENSED.search(how.question)
+    how = worded(relation)
+    assert not TENSED.search(f"{how.cloze} {how.question}")
 
 
 @pytest.mark.parametrize("relation", re.findall(r"P\d+", "P39 P54 P106 P108 P136 P140 P264 P407 P463 P551 P1412"))
 def test_of_several_values_one_is_not_the_value(relation: str) -> None:
-    how = find_template(relation, "")
-    assert how is not None
+    how = worded(relation)
     assert how.cloze.startswith(("A ", "An "))
     assert " the " not in how.question.partition("[X]")[0]
 
@@ -168,18 +170,9 @@ IN_LIFE = {*re.findall(r"P\d+", "P26 P39 P54 P102 P108 P118 P413 P463 P551 P937 
 
 
 def test_what_ends_with_life() -> None:
-    def ends(relation: str) -> bool:
-        how = find_template(relation, "parliamentary group")
-        assert how is not None
-        return how.ends_with_life
-
-    assert {relation for relation in IN_LIFE if not ends(relation)} == set()
-    assert [
-        relation for relation in ("P19", "P20", "P27", "P106", "P140", "P410", "P1412", "P166") if ends(relation)
-    ] == []
-    alike = find_template("P54", "", {"P54": "[X] plays with [Y] ."})
-    assert alike is not None
-    assert alike.ends_with_life
+    others = {"P19", "P20", "P27", "P106", "P140", "P410", "P1412", "P166"}
+    assert {of for of in IN_LIFE | others if worded(of, "parliamentary group").ends_with_life} == IN_LIFE
+    assert worded("P54", lama={"P54": "[X] plays with [Y] ."}).ends_with_life
 
 
 # Births, awards and education never change; governments, homes and teams do
@@ -189,15 +182,12 @@ def test_what_ends_with_life() -> None:
     + [(relation, False) for relation in ("P6", "P54", "P39", "P36", "P131", "P551", "P26", "P106", "P505", "P163")],
 )
 def test_relations_that_last(relation: str, lasting: bool) -> None:
-    how = find_template(relation, "flag")
-    assert how is not None
-    assert how.lasting is lasting
+    assert worded(relation, "flag").lasting is lasting
 
 
 def test_lamas_templates_word_the_cloze_where_there_is_one() -> None:
     lama = {"P36": "[X] , capital : [Y] .", "P19": "[Y] is where [X] was born ."}
-    capital, birth, coach = (find_template(relation, "", lama) for relation in ("P36", "P19", "P286"))
-    assert capital is not None and birth is not None and coach is not None
+    capital, birth, coach = (worded(relation, lama=lama) for relation in ("P36", "P19", "P286"))
     assert capital.statement("[Y]") == "[Y] , capital : <extra_id_0> ."
     assert birth.statement("Ann") == "<extra_id_0> is where Ann was born ."
     assert birth.lasting
@@ -224,11 +214,7 @@ def test_our_words_are_not_lamas(shared_data: Path) -> None:
         ("<extra_id_> <extra_id_x>", None),
         ("a <extra_id_0> b", "label_with_sentinel"),
         ("<extra_id_123>", "label_with_sentinel"),
-        ("a\0b", "label_with_control_character"),
-        ("a\x1b[0m", "label_with_control_character"),
-        ("a\x7f", "label_with_control_character"),
-        ("a\x85", "label_with_control_character"),
-        ("\u200fa", "label_with_control_character"),
+        *((label, "label_with_control_character") for label in ("a\0b", "a\x1b[0m", "a\x7f", "a\x85", "\u200fa")),
         *((f"a{chr(c)}b", "label_with_control_character") for c in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))),
         ("a\u200db", None),  # a joiner, which emoji and many scripts need
     ],

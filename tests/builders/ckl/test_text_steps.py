@@ -36,17 +36,11 @@ def test_prompts_of_encoder_decoders() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("mark", "prompt"),
-    [
-        ("<hl>", "generate question: Anna Weber won the cup in <hl> 1961 <hl>."),
-        ("[HL]", "Anna Weber won the cup in [HL] 1961 [HL]."),
-    ],
-)
-def test_answers_are_marked_if_the_model_knows_the_mark(mark: str, prompt: str) -> None:
-    model = ScriptedModel(encoder_decoder=True, tokens=[mark])
-    questions([PASSAGE], model)
-    assert model.prompts == [prompt]
+def test_answers_are_marked_if_the_model_knows_the_mark() -> None:
+    for mark, before in (("<hl>", "generate question: "), ("[HL]", "")):
+        model = ScriptedModel(encoder_decoder=True, tokens=[mark])
+        questions([PASSAGE], model)
+        assert model.prompts == [f"{before}Anna Weber won the cup in {mark} 1961 {mark}."]
 
 
 def test_other_models_get_instructions() -> None:
@@ -66,39 +60,34 @@ def test_other_models_get_instructions() -> None:
     assert "Sentence: Anna Weber won the cup in 1961.\nQuestion: When did she win?" in answer
 
 
+def read(text: str | None) -> list[object]:
+    """Return a model's text as a question, as a rewritten sentence, and whether it answers with the answer."""
+    model = always(text)
+    steps = questions([PASSAGE], model), decontextualize([PASSAGE], model), are_answered([PASSAGE], ["When?"], model)
+    return [found for [found] in steps]
+
+
 @pytest.mark.parametrize(
-    ("text", "question"),
+    ("text", "question", "sentence", "answered"),
     [
-        ("When did Anna Weber win? She won in 1961.", "When did Anna Weber win?"),
-        ("question: When did Anna Weber win?", "When did Anna Weber win?"),
-        ("Anna Weber won.", None),
-        (None, None),
+        ("When did she win? She won in 1961.", "When did she win?", "When did she win? She won in 1961.", False),
+        ("question: When did she win?", "When did she win?", "question: When did she win?", False),
+        ("Anna Weber won.", None, "Anna Weber won.", False),
+        ("DONE #### Anna Weber won.", None, "Anna Weber won.", False),
+        ("UNNECESSARY #### Anna Weber won.", None, "Anna Weber won.", False),
+        ("IMPOSSIBLE #### She won.", None, None, False),
+        ("1961", None, "1961", True),
+        ("the 1961!", None, "the 1961!", True),
+        (" In 1961.", None, "In 1961.", False),
+        ("1962", None, "1962", False),
+        ("", None, None, False),
+        (None, None, None, False),
     ],
 )
-def test_questions_of_models(text: str | None, question: str | None) -> None:
-    assert questions([PASSAGE], always(text)) == [question]
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("Anna Weber won.", "Anna Weber won."),
-        ("DONE #### Anna Weber won.", "Anna Weber won."),
-        ("UNNECESSARY #### Anna Weber won.", "Anna Weber won."),
-        ("IMPOSSIBLE #### She won.", None),
-        (None, None),
-    ],
-)
-def test_decontextualised_sentences_of_models(text: str | None, sentence: str | None) -> None:
-    assert decontextualize([PASSAGE], always(text)) == [sentence]
-
-
-@pytest.mark.parametrize(
-    ("text", "answered"),
-    [("1961", True), (" In 1961.", False), ("the 1961!", True), ("1962", False), ("", False), (None, False)],
-)
-def test_a_reader_must_find_the_answer(text: str | None, answered: bool) -> None:
-    assert are_answered([PASSAGE], ["When did Anna Weber win?"], always(text)) == [answered]
+def test_how_a_models_text_is_read(
+    text: str | None, question: str | None, sentence: str | None, answered: bool
+) -> None:
+    assert read(text) == [question, sentence, answered]
 
 
 @pytest.mark.parametrize(
