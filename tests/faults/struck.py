@@ -30,13 +30,7 @@ from faults.disk import Disk
 
 # audit events before a change of files; "open" is another, if it is for writing
 _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link", "os.truncate", "os.symlink"}
-_DONE = (
-    "replace",
-    "rename",
-    "unlink",
-    "link",
-    "fsync",
-)  # functions of os; a change is counted after each call as well
+_DONE = ("replace", "rename", "unlink", "link", "fsync")  # of os; a change is counted after each call as well
 _MOMENTS = 1 << 16  # the largest number of changes for which ``Ended.opened`` works
 
 
@@ -81,21 +75,9 @@ class Struck:
         self._process.wait(60)
         self._process.stdout.close()
 
-    def run(
-        self,
-        words: Sequence[object],
-        folder: Path,
-        *,
-        at: int | None = None,
-        after: float | None = None,
-        cut: str | None = None,
-        environment: Mapping[str, str] | None = None,
-    ) -> Ended:
-        """Run a command in ``folder``; kill it ``at`` the n-th change of files, or ``after`` some seconds.
-
-        What ``publish`` sends counts as a change as well.
-        """
-        return self.end(self.start(words, folder, at=at, cut=cut, environment=environment), after)
+    def run(self, words: Sequence[object], folder: Path, *, after: float | None = None, **options: Any) -> Ended:
+        """Start a command with the options of ``start``, and wait for its end, or kill it ``after`` some seconds."""
+        return self.end(self.start(words, folder, **options), after)
 
     def start(
         self,
@@ -107,11 +89,11 @@ class Struck:
         hold: Path | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> int:
-        """Start a command and return its process id.
+        """Start a command in ``folder``, and return its process id.
 
-        ``at`` the n-th change of files it is killed. With ``hold`` it makes that file instead, and waits until
-        somebody deletes it. With ``cut``, one of ``KEPT`` and a seed, ``folder`` is left as after a power cut; the
-        power is cut at the end if ``at`` is None.
+        ``at`` the n-th change of files it is killed; what ``publish`` sends counts as a change as well. With ``hold``
+        it makes that file instead, and waits until somebody deletes it. With ``cut``, one of ``KEPT`` and a seed,
+        ``folder`` is left as after a power cut; the power is cut at the end if ``at`` is None.
         """
         order = {"words": [str(word) for word in words], "folder": str(folder), "at": at, "cut": cut}
         return int(self._ask(order | {"hold": hold and str(hold), "environment": dict(environment or {})}))
