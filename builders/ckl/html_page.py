@@ -35,7 +35,7 @@ from rapidfuzz import fuzz
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import read_yaml
 
-VERSION = 3  # increase it when the extraction changes: kept pages of other versions are not used
+VERSION = 4  # increase it when the extraction changes: kept pages of other versions are not used
 LARGEST = 10 << 20  # bytes of a page or record; articles are far smaller
 CPU_SECONDS = 30  # for one page; CPU time, so that a busy machine does not drop more pages
 MEMORY = 4 << 30  # bytes for one page; the libraries need more
@@ -270,10 +270,9 @@ class _Reader:
         html = self._load(markup) if "<" in markup else None
         if html is None:
             raise _UnreadablePage("not HTML")
-        own_addresses = _own_addresses(html)
-        address = url or next(iter(own_addresses), None)
+        address = url or _own_address(html)
         title = _title(html)
-        dates = map(moment, _dates(html, address, own_addresses))
+        dates = map(moment, _dates(html, address))
         text = self._text(html, title)
         return NewsPage(
             url=address,
@@ -374,10 +373,10 @@ def _title(html: Any) -> str:
 _ALIKE = 60  # per cent of the characters
 
 
-def _own_addresses(html: Any) -> list[str]:
-    """Return the addresses that a page gives for itself."""
+def _own_address(html: Any) -> str | None:
+    """Return the address that a page gives for itself."""
     found = html.xpath("//link[@rel='canonical']/@href") + html.xpath("//meta[@property='og:url']/@content")
-    return [url for one in found if (url := web_address(str(one)))]
+    return next(filter(None, (web_address(str(one)) for one in found)), None)
 
 
 # The date of publishing. Metadata for machines comes first, then the address, then visible dates. Dates of pictures,
@@ -399,10 +398,9 @@ _DATED = re.compile(
 )
 
 
-def _dates(html: Any, address: str | None, own_addresses: list[str]) -> Iterator[str]:
+def _dates(html: Any, address: str | None) -> Iterator[str]:
     """Yield the candidates for the date of publishing, most reliable first."""
-    sure, doubtful = _json_dates(html, {_host_and_path(url) for url in (address, *own_addresses) if url})
-    yield from sure
+    yield from _json_dates(html)
     metas: dict[str, str] = {}
     for meta in html.iterfind(".//meta[@content]"):
         for attribute in ("property", "name", "itemprop"):
@@ -411,7 +409,6 @@ def _dates(html: Any, address: str | None, own_addresses: list[str]) -> Iterator
                 metas.setdefault(name, meta.get("content"))
     yield from (metas[name] for name in _METAS if name in metas)
     yield from _address_dates(address or "")
-    yield from doubtful
     tags = [tag for tag in html.iterfind(".//*[@itemprop='datePublished']") if tag.tag != "meta"]
     times = [tag for tag in html.iterfind(".//time") if tag.get("itemprop") != "dateModified"]
     inside = [tag for tag in times if next(tag.iterancestors("article", "main"), None) is not None]
@@ -424,25 +421,16 @@ def _aside(tag: Any) -> bool:
     return next(tag.iterancestors("aside", "nav", "footer"), None) is not None
 
 
-def _json_dates(html: Any, own: set[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Return the reliable dates of publishing in JSON-LD, best first, and the doubtful ones.
-
-    Reliable are the dates of an article of this page, of an article without a page, and of the page. If a single
-    article names another page, its date is doubtful: some sites give their front page there.
-    """
-    ours, unnamed, others, pages = list[str](), list[str](), list[str](), list[str]()
+def _json_dates(html: Any) -> list[str]:
+    """Return the dates of publishing in JSON-LD: of articles, then of pages."""
+    articles, pages = list[str](), list[str]()
     for thing in _json_things(html):
         date, kind = thing.get("datePublished"), str(thing.get("@type"))
-        if not isinstance(date, str):
-            continue
-        if any(word in kind for word in ("Article", "Posting", "Report")):
-            main = thing.get("mainEntityOfPage")
-            named = (thing.get("url"), thing.get("@id"), main.get("@id") if isinstance(main, dict) else main)
-            about = {_host_and_path(url) for name in named if (url := web_address(name))}
-            (ours if about & own else others if about else unnamed).append(date)
-        elif "WebPage" in kind:
+        if isinstance(date, str) and any(word in kind for word in ("Article", "Posting", "Report")):
+            articles.append(date)
+        elif isinstance(date, str) and "WebPage" in kind:
             pages.append(date)
-    return [*ours, *unnamed, *pages], others if len(others) == 1 else []
+    return articles + pages
 
 
 def _json_things(html: Any) -> Iterator[dict[str, Any]]:
@@ -459,12 +447,6 @@ def _json_things(html: Any) -> Iterator[dict[str, Any]]:
             elif isinstance(thing, dict):
                 yield thing
                 found += [thing[name] for name in ("mainEntity", "@graph") if name in thing]
-
-
-def _host_and_path(url: str) -> tuple[str, str]:
-    """Return host and path of an address, without "www." and the last slash."""
-    parts = urllib.parse.urlsplit(url)
-    return (parts.hostname or "").removeprefix("www."), parts.path.rstrip("/")
 
 
 def _address_dates(url: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any, Self
 
+import brotli
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -133,7 +134,7 @@ def test_what_is_dropped(tmp_path: Path, page: bytes, reason: str) -> None:
     "page",
     [
         record(gzip.compress(b"a page"), http=f"{HTML}Content-Encoding: gzip\r\n"),
-        record(http=f"{HTML}Content-Encoding: BR\r\n"),
+        record(brotli.compress(b"a page"), http=f"{HTML}Content-Encoding: BR\r\n"),
         record(http=f"{HTML}Content-Encoding: identity\r\n"),
         record(b"6\r\na page\r\n0\r\n\r\n", http=f"{HTML}Transfer-Encoding: chunked\r\n"),
         record(http="Content-Type: application/xhtml+xml\r\n"),
