@@ -14,14 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from temporalwiki.base.errors import InputError, UsageError
-from temporalwiki.builders.ckl.config import CklConfig, write
+from temporalwiki.builders.ckl.config import CklConfig
 from temporalwiki.builders.ckl.easy import EasyOptions, easy
 from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news, recentnews
 from temporalwiki.builders.ckl.text_model import READER, WRITER, OpenModel
-from temporalwiki.builders.parquet import read_rows
 from temporalwiki.eval_harness import text_model
 from temporalwiki.eval_harness.text_model import open_model
-from temporalwiki.model_cards.folder_card import folder_card
 
 import tiny_models
 from a_text_model import ScriptedModel, always, faithful
@@ -275,16 +273,6 @@ def test_the_small_sets_are_of_the_pages_of_the_small_news(tmp_path: Path) -> No
     for part in ("-small", "-small-p1", "-small-p2"):
         assert set(found[part]) == set(found[""]) & set(pages[part])
     assert sorted(found["-small-p1"] + found["-small-p2"]) == sorted(found["-small"])
-
-
-def test_written_and_loaded(tmp_path: Path) -> None:
-    model = faithful()
-    for config in easy(pages(3), EasyOptions(small_share=1, phase_two="2023-04-02"), open_model=lambda name: model):
-        manifest = write(config, tmp_path / "ckl", folder_card)
-        assert manifest.content["options"]["questions"]["name"] == "faithful"
-        rows = list(read_rows(sorted((tmp_path / "ckl" / "data" / config.name).glob("*.parquet"))))
-        assert len(rows) == manifest.content["counts"]["kept"] > 0
-        assert all(row["statement"].count("<extra_id_0>") == 1 for row in rows)
 
 
 def test_models_that_know_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

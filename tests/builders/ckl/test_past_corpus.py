@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.builders.ckl.config import write
 from temporalwiki.builders.ckl.past_corpus import past_corpus
-from temporalwiki.builders.parquet import read_rows
 
 
 def corpus(path: Path, *lines: dict[str, str | int | None]) -> Path:
@@ -42,15 +40,10 @@ def test_the_small_corpus_is_a_tenth_by_the_seed(tmp_path: Path) -> None:
     assert 150 < len(drawn[0]) < 250  # 200 expected; 3.7 standard deviations
 
 
-def test_it_is_written_and_a_damaged_file_is_not(tmp_path: Path) -> None:
-    file = corpus(tmp_path / "c.jsonl", {"id": 1, "text": "One."})
-    write(past_corpus([file])[0], tmp_path / "ckl")
-    [row] = read_rows([tmp_path / "ckl" / "data" / "wikipedia" / "train-00000-of-00001.parquet"])
-    assert row["text"] == "One."
-    with file.open("a") as out:
-        out.write('{"body": "x"}\n')
+def test_a_damaged_file_and_one_without_text_are_refused(tmp_path: Path) -> None:
+    file = corpus(tmp_path / "c.jsonl", {"id": 1, "text": "One."}, {"body": "x"})
     with pytest.raises(InputError, match=r"line 2: .*missing required field `text`"):
-        write(past_corpus([file])[0], tmp_path / "ckl")
+        list(past_corpus([file])[0].splits["train"])
     with pytest.raises(InputError, match=r"no text in this corpus \(1 documents\)"):
         list(past_corpus([corpus(tmp_path / "d.jsonl", {"text": " "})])[0].splits["train"])
 
