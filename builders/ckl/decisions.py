@@ -30,10 +30,7 @@ from temporalwiki.builders.ckl.text_steps import occurs
 
 _SHOWN = ("question", "answer", "statement")  # what a decision is about
 _NAMES = {"updated": "updatedlama", "new": "newlama"}
-_ABOUT = {
-    "updated": "a cloze and a question about a fact that changed, decided by the annotators in the counts",
-    "new": "a cloze and a question about a fact that is new, decided by the annotators in the counts",
-}
+_ABOUT = "a cloze and a question about a fact that {}, decided by the annotators in the counts"
 _SOURCE = "sentences of news pages, whose texts belong to their publishers; questions and decisions as options say"
 
 _Votes = Mapping[str, Mapping[str, Decision]]  # by candidate and annotator
@@ -76,7 +73,7 @@ def configs_from_decisions(review: Path, least_annotators: int = 1) -> list[CklC
                 name=name,
                 kind="annotated",
                 splits={"test": _rows(candidates.values(), votes, wanted, least_annotators, counts)},
-                about=_ABOUT[wanted],
+                about=_ABOUT.format("changed" if wanted == "updated" else "is new"),
                 licences=("other",),
                 source=_SOURCE,
                 inputs=[review / TASKS, review / ABOUT, *files],
