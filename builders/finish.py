@@ -77,18 +77,13 @@ def finish(
         write("lighttuning", split, _probe_rows(files, split, chosen))
     for split in SPLITS["facts"]:
         write("facts", split, _fact_rows(files, split))
-    return FinishedConfigs(
-        configs,
-        {split: [facts[split][i] for i in selection.kept] for split, selection in selections.items()},
-        {split: dict(sorted(selection.dropped.items())) for split, selection in selections.items()},
-        {
-            split: {
-                "facts": _count(graded[split]),
-                "probes": _count(graded[split][position] for position in selection.kept),
-            }
-            for split, selection in selections.items()
-        },
-    )
+    finished = FinishedConfigs(configs, {}, {}, {})
+    for split, selection in selections.items():
+        finished.kept[split] = [facts[split][i] for i in selection.kept]
+        finished.capped[split] = dict(sorted(selection.dropped.items()))
+        of_probes = _count(graded[split][i] for i in selection.kept)
+        finished.grades[split] = {"facts": _count(graded[split]), "probes": of_probes}
+    return finished
 
 
 class _Grade(NamedTuple):

@@ -59,11 +59,10 @@ def describe_manifest(folder: Path, manifest: AnyManifest) -> str:
             title += f", Wikidata {interval.wikidata_prev} to {interval.wikidata_recent}"
             counts = _build_counts(manifest)
         else:
-            counts = [
-                _kept(f"{config} {split}", of_split)
-                for config, splits in manifest.counts.items()
-                for split, of_split in splits.items()
+            of_splits = [
+                (f"{name} {split}", of) for name, splits in manifest.counts.items() for split, of in splits.items()
             ]
+            counts = [_kept(*each) for each in of_splits]
     warnings = [f"warning: {in_line(text)}" for text in manifest.warnings]
     return "\n".join([f"{folder}: {title}", "", *_configs(manifest), "", *counts, *warnings])
 
@@ -74,14 +73,11 @@ def _build_counts(manifest: BuiltManifest) -> list[str]:
     facts: list[Sequence[str]] = [("facts", *steps)]
     for split, counts in manifest.counts.probes.by_split().items():
         facts.append((split, *(f"{getattr(counts, step):,}" for step in steps)))
-    lines = [
-        f"articles read {pages.read:,} = unchanged {pages.unchanged:,} + new {pages.new:,} "
-        f"+ updated {pages.updated:,} + dropped {_dropped(pages.dropped)}",
-        "",
-        *table(facts),
-    ]
+    same, dropped = f"unchanged {pages.unchanged:,} + new {pages.new:,}", _dropped(pages.dropped)
+    lines = [f"articles read {pages.read:,} = {same} + updated {pages.updated:,} + dropped {dropped}"]
     diffset = manifest.counts.diffset
-    lines.insert(1, f"words {diffset.words:,} = new {diffset.words_new:,} + reworded {diffset.words_reworded:,}")
+    lines.append(f"words {diffset.words:,} = new {diffset.words_new:,} + reworded {diffset.words_reworded:,}")
+    lines += ["", *table(facts)]
     if stages := manifest.run.stages:
         lines += ["", *table(_stages(stages))]
     return lines
@@ -133,14 +129,9 @@ def _describe_wikipedia(path: Path) -> str:
     rows = [("pages", f"{counts.pages:,}"), *((kind, f"{n:,}") for kind, n in sorted(kinds.items()))]
     rows += [(f"dropped: {reason}", f"{n:,}") for reason, n in counts.dropped.items()]
     state = "complete" if counts.complete else "CUT OFF: no </mediawiki> at its end"
-    return "\n".join(
-        [
-            f"{path}: MediaWiki export {header.version} of {header.wiki or 'an unnamed wiki'}, {state}",
-            f"page ids {first} to {last}, {counts.bytes / 1e6:,.1f} MB of XML",
-            "",
-            *table(rows),
-        ]
-    )
+    title = f"{path}: MediaWiki export {header.version} of {header.wiki or 'an unnamed wiki'}, {state}"
+    sizes = f"page ids {first} to {last}, {counts.bytes / 1e6:,.1f} MB of XML"
+    return "\n".join([title, sizes, "", *table(rows)])
 
 
 def _describe_wikidata(path: Path) -> str:

@@ -24,9 +24,8 @@ from temporalwiki.base.errors import UsageError
 
 T = TypeVar("T")
 
-USER_AGENT = (
-    f"temporalwiki/{version('temporalwiki')} (benchmark data from the dumps, once a month) httpx2/{httpx2.__version__}"
-)
+_WHY = "benchmark data from the dumps, once a month"
+USER_AGENT = f"temporalwiki/{version('temporalwiki')} ({_WHY}) httpx2/{httpx2.__version__}"
 CONNECT_TIMEOUT = 20.0  # seconds
 TIMEOUT = 60.0  # seconds for an answer, and then for each LEAST_RATE * TIMEOUT bytes
 LEAST_RATE = 10_000  # bytes a second

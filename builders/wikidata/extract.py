@@ -292,16 +292,8 @@ class _RowBuffer:
     def add(self, entity: Entity, record: int, size: int) -> None:
         """Add an item that was read from a line of ``size`` bytes."""
         statements, number = entity.statements, entity.number
-        self._entity_values += (
-            number,
-            entity.lastrevid,
-            entity.label,
-            entity.aliases or None,
-            entity.title,
-            record,
-            len(statements),
-            entity.dropped,
-        )
+        self._entity_values += (number, entity.lastrevid, entity.label, entity.aliases or None, entity.title)
+        self._entity_values += (record, len(statements), entity.dropped)
         self._fact_values.extend(chain.from_iterable(statements))
         self._line_bytes += size
         if len(self._entity_values) + len(self._fact_values) >= _MAX_VALUES or self._line_bytes >= _MAX_LINE_BYTES:

@@ -336,17 +336,10 @@ class _PageReader:
             number = self.header.namespaces.get(title.split(":", 1)[0], 0)
         # <redirect/> describes the page's last revision, and schemas before 0.4 do not have it
         by_text = self._key != self._last or re.fullmatch(r"0\.0*[0-3]", self.header.version)
-        return DumpPage(
-            page_id,
-            number,
-            title,
-            is_redirect(text if missing is None else "") if by_text else "redirect" in page,
-            self._number(revision.get("id")),
-            self._number(revision.get("parentid")) or None,
-            timestamp,
-            None if missing else text,
-            missing,
-        )
+        redirect = is_redirect(text if missing is None else "") if by_text else "redirect" in page
+        revision_id, parent = (self._number(revision.get(name)) for name in ("id", "parentid"))
+        shown = None if missing else text
+        return DumpPage(page_id, number, title, redirect, revision_id, parent or None, timestamp, shown, missing)
 
     def _number(self, text: str | None) -> int:
         """Return a number in a page, or 0 for an empty element."""

@@ -217,13 +217,6 @@ class WorldItem:
             for id, snak in self.other.items()
         }
         links = self.other_links | ({} if self.page is None else {wiki: self.page.title})
-        return dumps.Item(
-            self.id,
-            self.labels,
-            self.statements,
-            links,
-            description=self.description,
-            other_claims=others,
-            revision=self.revision,
-            modified=self.modified,
-        )
+        item = dumps.Item(self.id, self.labels, self.statements, links, description=self.description)
+        item.other_claims, item.revision, item.modified = others, self.revision, self.modified
+        return item

@@ -1,4 +1,3 @@
-# ruff: noqa: E501 - one case a line
 """What is newer than a date or than the cutoff of a model: how the option is read, and which rows count."""
 
 from __future__ import annotations
@@ -99,48 +98,34 @@ def test_a_cutoff_that_says_no_date(text: str, line: str, tmp_path: Path, monkey
 # Which rows count: the interval is 1 November to 1 December 2021; the last day that counts as known -> kept
 
 OCTOBER, NOVEMBER, LONG_AGO = Date(2021, 10, 31), Date(2021, 11, 9), Date(2019, 5, 1)
+FIRST, TENTH = Date(2021, 11, 1), Date(2021, 11, 10)
+BORN = {"start_time": time(1990, 1)}
 CONFIG = "probes-20211101-20211201"
+FACTS: dict[str, tuple[str, dict[str, Any], dict[datetime.date, bool]]] = {
+    "undated: by the first date": ("changed", {}, {OCTOBER: True, FIRST: False, NOVEMBER: False, LONG_AGO: True}),
+    "by the day on which it began": ("changed", {"start_time": time(2021, 11, 10)}, {NOVEMBER: True, TENTH: False}),
+    "older than its interval": ("changed", {"start_time": time(2021, 1)}, {OCTOBER: False, LONG_AGO: True}),
+    "announced in the interval": ("changed", {"start_time": time(2022, 6)}, {OCTOBER: True, NOVEMBER: False}),
+    "unchanged: began before the interval": ("unchanged", {"start_time": None}, {OCTOBER: False, LONG_AGO: False}),
+    "unchanged, with a start": ("unchanged", {"start_time": time(2021, 1)}, {OCTOBER: False, LONG_AGO: True}),
+    "unchanged, and was announced": ("unchanged", {"start_time": time(2022, 1)}, {LONG_AGO: False}),
+    "unchanged, in another split": ("test", {"kind": "unchanged", "start_time": None}, {LONG_AGO: False}),
+    "gone: by its end": ("deleted", BORN | {"end_time": time(2021, 11, 10)}, {NOVEMBER: True, TENTH: False}),
+    "gone without an end": ("deleted", BORN | {"end_time": None}, {OCTOBER: True, NOVEMBER: False}),
+    "gone, in another split": ("test", BORN | {"kind": "replaced", "end_time": None}, {OCTOBER: True}),
+}
+NEW = {"kind": "new", "timestamp": time(2021, 11, 20)}
 ROWS: dict[str, tuple[str, str, dict[str, Any], dict[datetime.date, bool]]] = {
-    "an undated change counts by the first date of the interval": (
-        CONFIG, "changed", {}, {OCTOBER: True, Date(2021, 11, 1): False, NOVEMBER: False, LONG_AGO: True},
-    ),
-    "a change by the day on which it began": (
-        CONFIG, "changed", {"start_time": time(2021, 11, 10)}, {NOVEMBER: True, Date(2021, 11, 10): False},
-    ),
-    "a change that is older than its interval": (
-        CONFIG, "changed", {"start_time": time(2021, 1)}, {OCTOBER: False, LONG_AGO: True},
-    ),
-    "what is to begin later was announced in the interval": (
-        CONFIG, "changed", {"start_time": time(2022, 6)}, {OCTOBER: True, NOVEMBER: False},
-    ),
-    "an unchanged fact began before the interval": (
-        CONFIG, "unchanged", {"start_time": None}, {OCTOBER: False, LONG_AGO: False},
-    ),
-    "an unchanged fact with a start": (CONFIG, "unchanged", {"start_time": time(2021, 1)}, {OCTOBER: False, LONG_AGO: True}),
-    "an unchanged fact that was announced": (CONFIG, "unchanged", {"start_time": time(2022, 1)}, {LONG_AGO: False}),
-    "an unchanged fact in a split of another name": (
-        CONFIG, "test", {"kind": "unchanged", "start_time": None}, {LONG_AGO: False},
-    ),
-    "a fact that is gone counts by its end": (
-        CONFIG, "deleted", {"start_time": time(1990, 1), "end_time": time(2021, 11, 10)}, {NOVEMBER: True, Date(2021, 11, 10): False},
-    ),
-    "a fact that is gone without an end": (
-        CONFIG, "deleted", {"start_time": time(1990, 1), "end_time": None}, {OCTOBER: True, NOVEMBER: False},
-    ),
-    "a fact that is gone in a split of another name": (
-        CONFIG, "test", {"kind": "replaced", "start_time": time(1990, 1), "end_time": None}, {OCTOBER: True},
-    ),
-    "new text by the interval, whenever its revision was made": (
-        "diffset-20211101-20211201", "train", {"kind": "new", "timestamp": time(2021, 11, 20)}, {OCTOBER: True, NOVEMBER: False},
-    ),
+    **{case: (CONFIG, *row) for case, row in FACTS.items()},
+    "new text, by the interval": ("diffset-20211101-20211201", "train", NEW, {OCTOBER: True, NOVEMBER: False}),
     "removed text": ("deletions-20211101-20211201", "train", {"kind": "deleted"}, {OCTOBER: True, NOVEMBER: False}),
     "unchanged text": ("unchanged-20211101-20211201", "train", {}, {LONG_AGO: False}),
-    "a short name means the newest interval": ("probes-1112", "changed", {}, {Date(2022, 10, 31): True, Date(2022, 11, 1): False}),
+    "a short name: the newest": ("probes-1112", "changed", {}, {Date(2022, 10, 31): True, Date(2022, 11, 1): False}),
     "a cloze": ("updatedlama-20211101-20211201", "test", {"kind": "new_object", "start_time": None}, {OCTOBER: True}),
     "a cloze of what stays": ("invariantlama-20211101-20211201", "test", {"start_time": None}, {LONG_AGO: False}),
-    "text with a date of publication": ("newlama-easy", "test", {"published": time(2021, 11, 10)}, {NOVEMBER: True, Date(2021, 11, 10): False}),
-    "text without its date of publication": ("newlama-easy", "test", {"published": None}, {LONG_AGO: False}),
-}  # fmt: skip
+    "published": ("newlama-easy", "test", {"published": time(2021, 11, 10)}, {NOVEMBER: True, TENTH: False}),
+    "no date of publication": ("newlama-easy", "test", {"published": None}, {LONG_AGO: False}),
+}
 AVAILABLE = [CONFIG, "probes-20221101-20221201", "probes-1112", "facts-20231101-20231201"]
 
 

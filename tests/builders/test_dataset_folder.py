@@ -32,6 +32,7 @@ from a_month import add_month, article, probe, stage_month
 from a_stop import Killed, Stop
 
 MONTH = "20211101-20211201"
+TIME = "timestamp[ms, tz=UTC]"
 
 
 @pytest.fixture
@@ -68,19 +69,10 @@ def test_a_short_name_means_the_newest_interval_with_those_months(folder: Path, 
 def test_columns_have_the_types_of_the_contract(folder: Path, tmp_path: Path) -> None:
     add_month(folder, "20211101", "20211201", [article(1)])
     diffset = load("diffset-1112", tmp_path / "cache", split="train")
-    assert {name: str(feature.dtype) for name, feature in diffset.features.items()} == {
-        "id": "int64",
-        "title": "string",
-        "url": "string",
-        "text": "string",
-        "kind": "string",
-        "revision_id": "int64",
-        "previous_revision_id": "int64",
-        "timestamp": "timestamp[ms, tz=UTC]",
-        "paragraphs": "int32",
-        "words_new": "int32",
-        "words_reworded": "int32",
-    }
+    types = dict.fromkeys(("id", "revision_id", "previous_revision_id"), "int64") | {"timestamp": TIME}
+    types |= dict.fromkeys(("title", "url", "text", "kind"), "string")
+    types |= dict.fromkeys(("paragraphs", "words_new", "words_reworded"), "int32")
+    assert {name: str(feature.dtype) for name, feature in diffset.features.items()} == types
     assert diffset[0] == article(1)
     probes = load("probes-1112", tmp_path / "cache")
     assert list(probes["changed"].features) == [
@@ -89,7 +81,7 @@ def test_columns_have_the_types_of_the_contract(folder: Path, tmp_path: Path) ->
         "gone_objects", "start_time", "end_time", "current", "dated", "respelled", "strict",
     ]  # fmt: skip
     types = {name: str(probes["changed"].features[name].dtype) for name in ("start_time", "end_time", "strict")}
-    assert types == {"start_time": "timestamp[ms, tz=UTC]", "end_time": "timestamp[ms, tz=UTC]", "strict": "bool"}
+    assert types == {"start_time": TIME, "end_time": TIME, "strict": "bool"}
     assert probes["changed"][0] == probe(1)
 
 
@@ -176,11 +168,8 @@ def test_the_order_in_which_months_are_added_does_not_matter(folder: Path, order
         add_month(folder, *months[i])
     card = yaml.safe_load((folder / "README.md").read_text("utf-8").split("---\n")[1])
     assert [c["config_name"] for c in card["configs"] if c.get("default")] == ["diffset-20211201-20220101"]
-    assert [c["config_name"] for c in card["configs"]][:3] == [
-        "diffset-20211101-20211201",
-        "deletions-20211101-20211201",
-        "wikipedia-20211201",
-    ]
+    first = [f"diffset-{MONTH}", f"deletions-{MONTH}", "wikipedia-20211201"]
+    assert [c["config_name"] for c in card["configs"]][:3] == first
 
 
 def few_words(manifests: Sequence[Manifest]) -> str:

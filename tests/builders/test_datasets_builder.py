@@ -82,9 +82,8 @@ def ckl(config: str, folder: Path, **fields: object) -> CKL:
 
 
 def write_lama(folder: Path, subject: str) -> None:
-    write_jsonl(
-        folder / "relations.jsonl", [{"relation": relation, "template": "[X] : [Y] ."} for relation in RELATIONS]
-    )
+    templates: list[dict[str, object]] = [{"relation": name, "template": "[X] : [Y] ."} for name in RELATIONS]
+    write_jsonl(folder / "relations.jsonl", templates)
     for relation in RELATIONS:
         fact = {"predicate_id": relation, "uuid": relation, "sub_label": subject, "obj_label": "Oslo"}
         write_jsonl(folder / "TREx" / f"{relation}.jsonl", [fact, fact | {"obj_label": "oslo"}])

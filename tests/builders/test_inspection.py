@@ -112,11 +112,7 @@ WIKIDATA: dict[str, tuple[str, str, dict[str, str] | str]] = {  # a dump's text 
     "closed on the last line": (f"[\n{Q1},\n{Q2}]\n", "complete", {"items": "2"}),
     "all on one line": (f"[{Q1}]", "complete", {"items": "1"}),
     "never closed": (f"[\n{Q1},\n{Q2}\n", "no closing ] at its end", {"items": "2"}),
-    "cut in its last line": (
-        f"[\n{Q1},\n{Q2[:9]}",
-        "no closing ] at its end",
-        {"dropped: cut_line": "1", "items": "1"},
-    ),
+    "cut at the end": (f"[\n{Q1},\n{Q2[:9]}", "no closing ] at its end", {"dropped: cut_line": "1", "items": "1"}),
     "damaged before its last line": (f"[\n{Q1[:9]},\n{Q2},\n", "", "line at byte 2: not JSON"),
     "damaged in its last line": (f"[\n{Q1},\n{Q2[:9]}]\n", "", "line at byte 29: not JSON"),
     "cut in its only line": (f"[\n{Q1[:9]}", "", "line at byte 2: not JSON"),
@@ -150,10 +146,7 @@ STAGES: dict[str, tuple[Any, list[str]]] = {  # run of a manifest -> rows of the
         {"stages": {"a": NOW, "b": NOW | {"began": 1e8}}},
         ["b 40 12 1,234.6 9,876.5 20,000.1 2.0 1,024", "a 40 12 1,234.6 9,876.5 20,000.1 2.0 1,024"],
     ),
-    "too short to have a rate": (
-        {"stages": {"x": NOW | {"mb_per_cpu_second": None}}},
-        ["x 40 12 1,234.6 9,876.5 20,000.1 1,024"],
-    ),
+    "no rate": ({"stages": {"x": NOW | {"mb_per_cpu_second": None}}}, ["x 40 12 1,234.6 9,876.5 20,000.1 1,024"]),
     "of an older version": (
         {"jobs": 1, "stages": {"x": {"tasks": 1, "cpu_seconds": 0.5, "longest_task_seconds": 1, "peak_memory_mb": 9}}},
         ["x 1 0.5 9"],

@@ -95,11 +95,8 @@ def server() -> Iterator[FileServer]:
 
 def dumps_in(folder: Path) -> dict[str, bytes]:
     """Everything in a folder of dumps but notes and lists."""
-    return {
-        name: data
-        for name, data in contents(folder).items()
-        if not name.endswith(".fetched.json") and "sha1sums" not in name
-    }
+    found = contents(folder).items()
+    return {name: data for name, data in found if not name.endswith(".fetched.json") and "sha1sums" not in name}
 
 
 def fetch_all(dumps: Path, *servers: FileServer) -> None:

@@ -89,20 +89,14 @@ def test_which_files_are_taken(files: dict[str, Any], names: list[str]) -> None:
 
 WHOLE = f"{STEM}.xml.bz2"
 REFUSED: dict[str, tuple[Any, str]] = {
-    "in progress": (
-        status({}, "in-progress"),
-        "articlesmultistreamdump is in-progress .*try later, or fetch 20211001$",
-    ),
+    "in progress": (status({}, "in-progress"), "streamdump is in-progress .*try later, or fetch 20211001$"),
     "waiting": (status({}, "waiting"), "articlesmultistreamdump is waiting"),
     "not a status": (status({}, "\x1b[2Jdone\n"), re.escape(r"is '\x1b[2Jdone\n' by")),
     "no such job": ({"jobs": {}}, "articlesmultistreamdump is not there"),
     "no files": (status({}), f"lists neither {WHOLE} nor numbered parts"),
     "a missing part": (status({f"{STEM}1.xml-p1p7.bz2": GOOD, f"{STEM}3.xml-p9p9.bz2": GOOD}), "does not list page"),
     "no first part": (status({f"{STEM}2.xml-p9p9.bz2": GOOD}), "does not list page 1 in exactly one part"),
-    "parts of the same pages": (
-        status({f"{STEM}1.xml-p1p7.bz2": GOOD, f"{STEM}2.xml-p3p9.bz2": GOOD}),
-        "does not list page",
-    ),
+    "same pages": (status({f"{STEM}1.xml-p1p7.bz2": GOOD, f"{STEM}2.xml-p3p9.bz2": GOOD}), "does not list page"),
     "no SHA-1": (status({WHOLE: {"size": 5}}), f"no size and SHA-1 of {WHOLE}; try later"),
     "no size": (status({WHOLE: {"sha1": SHA1}}), "no size and SHA-1"),
     "a negative size": (status({WHOLE: {**GOOD, "size": -1}}), "no size and SHA-1"),
@@ -198,11 +192,9 @@ def test_a_redirect_never_leaves_https(url: str) -> None:
     def answer(request: httpx2.Request) -> httpx2.Response:
         asked.append(str(request.url))
         following = dict(pairwise(chain)).get(str(request.url))
-        return (
-            httpx2.Response(302, headers={"Location": following})
-            if following
-            else httpx2.Response(200, stream=httpx2.ByteStream(b"hi"))
-        )
+        if following:
+            return httpx2.Response(302, headers={"Location": following})
+        return httpx2.Response(200, stream=httpx2.ByteStream(b"hi"))
 
     with Connection(print) as connection:
         connection._client = httpx2.AsyncClient(transport=httpx2.MockTransport(answer))

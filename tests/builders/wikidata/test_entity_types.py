@@ -64,7 +64,7 @@ TYPES: dict[str, tuple[Items, Items, str]] = {  # prev, recent, the type of Q1
     "twice in a dump: the newest revision": (ANY, [a(1, 515, lastrevid=9), a(1, 5, lastrevid=8), CITY], "city"),
     "twice, and the newest has no label": (
         ANY,
-        [a(1, 5, label="one", lastrevid=8), a(1, 515, label=None, lastrevid=9), CITY],
+        [a(1, 5, label="A", lastrevid=8), a(1, 515, lastrevid=9), CITY],
         "city",
     ),
     "twice, and the newest has no class": (ANY, [a(1, 5, lastrevid=8), a(1, lastrevid=9), HUMAN], "unknown"),

@@ -73,27 +73,17 @@ def run_dumps(
 
 def task_of(tmp_path: Path, fraction: float, recent_date: int = RECENT, seed: int = 0) -> fact_diff.FactDiffTask:
     """The one task over the extracts that run_dumps leaves."""
-    [task] = fact_diff.plan(
-        0,
-        **{name: str(tmp_path / name) for name in ("prev", "recent", "labels", "prev_articles", "recent_articles")},
-        page_items=str(page_items) if (page_items := tmp_path / "page_items.parquet").exists() else None,
-        prev_date=PREV,
-        recent_date=recent_date,
-        prev_text=PREV,
-        recent_text=RECENT_TEXT,
-        unchanged_fraction=fraction,
-        seed=seed,
-    )
+    folders = {name: str(tmp_path / name) for name in ("prev", "recent", "labels", "prev_articles", "recent_articles")}
+    page_items = str(path) if (path := tmp_path / "page_items.parquet").exists() else None
+    dates = {"prev_date": PREV, "recent_date": recent_date, "prev_text": PREV, "recent_text": RECENT_TEXT}
+    drawn = {"unchanged_fraction": fraction, "seed": seed}
+    [task] = fact_diff.plan(0, **folders, **dates, **drawn, page_items=page_items)
     return task
 
 
 def run(tmp_path: Path, prev: list[Any], recent: list[Any], **options: Any) -> tuple[list[dict[str, Any]], Report]:
-    return run_dumps(
-        tmp_path,
-        write_wikidata(wikidata_file(tmp_path, "20211101"), prev),
-        write_wikidata(wikidata_file(tmp_path, "20211129"), recent),
-        **options,
-    )
+    dumps = (("20211101", prev), ("20211129", recent))
+    return run_dumps(tmp_path, *(write_wikidata(wikidata_file(tmp_path, date), of) for date, of in dumps), **options)
 
 
 @pytest.mark.parametrize(

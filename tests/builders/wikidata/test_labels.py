@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,12 +15,8 @@ from temporalwiki.builders.wikipedia.titles import title_hash
 from a_stage import run_tasks
 from tiny_dumps import item, wikidata_file, write_wikidata
 
-PREV = [
-    item(1, label="one, before"),
-    item(2, label="two"),
-    item(3, label="old", lastrevid=1),
-    item(3, label="new", lastrevid=2),
-]
+PREV = [item(1, label="one, before"), item(2, label="two")]
+PREV += [item(3, label="old", lastrevid=1), item(3, label="new", lastrevid=2)]
 RECENT = [
     item(1, label="one", title="One", aliases={"en": [{"language": "en", "value": "a one"}]}),
     item(65, label="sixty-five"),
@@ -38,28 +35,15 @@ def test_labels_are_recents_and_those_of_the_newest_reading_that_has_one(
         path = write_wikidata(wikidata_file(tmp_path, date), items)
         run_tasks(extract.run, extract.plan(Dump("x", (path,)), "enwiki", "en", False), tmp_path / side)
     names = ("prev", "recent", "labels", "prev_articles", "recent_articles")
-    of_diff = fact_diff.plan(
-        tasks,
-        **{name: str(tmp_path / name) for name in names},
-        page_items=None,
-        prev_date=0,
-        recent_date=0,
-        prev_text=0,
-        recent_text=0,
-        unchanged_fraction=0.0,
-        seed=0,
-    )
+    others: dict[str, Any] = dict.fromkeys(("prev_date", "recent_date", "prev_text", "recent_text", "seed"), 0)
+    others |= {"page_items": None, "unchanged_fraction": 0.0} | {name: str(tmp_path / name) for name in names}
+    of_diff = fact_diff.plan(tasks, **others)
     assert len(of_diff) == tasks
     run_tasks(labels.run, labels.plan(of_diff), tmp_path / "labels")
     found, former = labels.look_up(tmp_path / "labels", np.array([65, 7, 4, 3, 2, 1, 5, 10**17]))
-    assert {row["id"]: (row["label"], row["recent"]) for row in found.to_pylist()} == {
-        1: ("one", True),
-        2: ("two", False),
-        3: ("new", False),
-        4: (None, True),
-        5: ("first", True),
-        65: ("sixty-five", True),
-    }
+    of_prev, of_recent = {2: "two", 3: "new"}, {1: "one", 4: None, 5: "first", 65: "sixty-five"}
+    expected = {i: (label, False) for i, label in of_prev.items()} | {i: (of_recent[i], True) for i in of_recent}
+    assert {row["id"]: (row["label"], row["recent"]) for row in found.to_pylist()} == expected
     [one] = [row for row in found.to_pylist() if row["id"] == 1]
     assert (one["aliases"], one["title"]) == (["a one"], title_hash("One"))
     assert [(row["id"], row["label"]) for row in former.to_pylist()] == [(1, "one, before")]

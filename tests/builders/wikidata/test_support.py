@@ -274,14 +274,8 @@ def test_an_outline_has_the_sentences_of_the_article(wikitext: str) -> None:
 
 
 def test_the_texts_of_links() -> None:
-    assert links(WIKITEXT) == {
-        "Norland": {"Norland"},
-        "ref": {"Ref"},
-        "the north": {"Norland"},
-        "islands": {"Island"},
-        "Ostland": {"Ost land"},
-        "Marn": {"Marn (river)"},
-    }
+    of_list = {"the north": {"Norland"}, "islands": {"Island"}, "Ostland": {"Ost land"}}
+    assert links(WIKITEXT) == {"Norland": {"Norland"}, "ref": {"Ref"}, "Marn": {"Marn (river)"}} | of_list
 
 
 LINKED = {  # a link, the text that readers see, and the title of its page

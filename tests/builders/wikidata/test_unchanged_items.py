@@ -53,21 +53,18 @@ def extracted(place: Path, name: str, lines: list[str], base: str | None = None)
 
 def holds(folder: Path) -> dict[str, Any]:
     """All that counts in an extract: the newest record of each item, and the revisions of all its records."""
-    rows_of: dict[str, list[Json]] = {
-        table: [
-            row
-            for rows in buckets.read(folder, table, 0, tables.BUCKETS, getattr(tables, table.upper()).names)
-            for row in rows.to_pylist()
-        ]
-        for table in ("entities", "facts")
-    }
+
+    def rows_of(table: str) -> list[Json]:
+        read = buckets.read(folder, table, 0, tables.BUCKETS, getattr(tables, table.upper()).names)
+        return [row for rows in read for row in rows.to_pylist()]
+
     entities: dict[int, list[Json]] = {}
-    for row in rows_of["entities"]:
+    for row in rows_of("entities"):
         entities.setdefault(row["s"], []).append(row)
     assert all(len({row["seen"] for row in readings}) == len(readings) for readings in entities.values())
     newest = {s: max(readings, key=lambda row: (row["lastrevid"], row["seen"])) for s, readings in entities.items()}
     facts: dict[int, list[Json]] = {}
-    for row in rows_of["facts"]:
+    for row in rows_of("facts"):
         if row["seen"] == newest[row["s"]]["seen"]:
             facts.setdefault(row["s"], []).append(row | {"seen": None})
     properties = [row for path in tables.files(folder, "properties") for row in pq.read_table(path).to_pylist()]

@@ -246,9 +246,7 @@ def test_redirects_of_a_reported_history_are_known(shared_data: Path) -> None:
 def test_a_language_is_added_by_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """docs/how_to/add_a_language.md: a language of its own row of names, and a file of templates."""
     file = tmp_path / "language_tlh.yaml"
-    file.write_text(
-        'templates:\n  as lang: [hol]\n  "{1:,} qelI": [qeli]\nreferences: [mu]\nlists_of_references: []\n'
-    )
+    file.write_text('templates: {as lang: [hol], "{1:,} qelI": [qeli]}\nreferences: [mu]\nlists_of_references: []\n')
     names = mediawiki_names()
     row = {"files": ["ngu"], "switches": ["pagh"], "formatnum": ["mi"], "marks": ["'", ";"]}
     monkeypatch.setattr(languages, "_FILES", {**languages._FILES, "tlh": file})
