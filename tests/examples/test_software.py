@@ -6,6 +6,7 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Mapping
 from itertools import pairwise
 from pathlib import Path
@@ -269,6 +270,11 @@ def test_each_fact_of_a_table_is_stated_and_a_new_version_replaces_the_old_one(t
     assert versions["Oolware 1.4"] == ("1.4.7", ["1.4.6"])
     ends = {f["subject"]: (f["object"], f["gone_objects"]) for f in facts if f["relation"] == "end of life"}
     assert ends["Solware 2.5"] == ("2032-02-05", ["2032-01-05"]) and len(ends) == 8 * 2
+    words = [SCRIPT.with_name("sample.py"), tmp_path / "data", f"probes-{'-'.join(dates)}", tmp_path / "sample"]
+    subprocess.run([sys.executable, *words], check=True)
+    sample = load_dataset(str(tmp_path / "sample"), f"probes-{'-'.join(dates)}")
+    assert Counter(fact["relation"] for fact in sample["changed"]) == {"latest version": 20, "end of life": 16}
+    assert Counter(fact["relation"] for fact in sample["unchanged"]) == {"latest version": 10, "end of life": 10}
 
 
 @given(st.text(alphabet="[](){}<>*_`|#>-~!:^%& \n1.aB", max_size=80))
@@ -283,5 +289,6 @@ def test_the_recipes_are_experiments() -> None:
     pytest.importorskip("torch", reason="torch, which experiments need, is not installed")
     from temporalwiki.eval_harness.experiment.recipe import read_experiment
 
-    reduced = read_experiment(str(SCRIPT.with_name("reduced.yaml")))
-    assert [line.label for line in reduced.lines if not line.added] == ["initial", "diff"]
+    for name, methods in (("reduced", ["initial", "diff"]), ("learn", ["initial", "diff", "shuffled", "study"])):
+        found = read_experiment(str(SCRIPT.with_name(f"{name}.yaml")))
+        assert list(dict.fromkeys(line.label for line in found.lines if not line.added)) == methods
