@@ -33,28 +33,11 @@ from tiny_training import record
 pytestmark = pytest.mark.slow
 
 TOKENIZER = tiny_models.tokenizer("llama")
-TEXT = {
-    "vocab_size": len(TOKENIZER),
-    "hidden_size": 32,
-    "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "head_dim": 8,
-    "intermediate_size": 64,
-    "max_position_embeddings": 256,
-    "bos_token_id": 0,
-    "eos_token_id": 1,
-    "pad_token_id": 2,
-}
-VISION = {
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "head_dim": 8,
-    "intermediate_size": 16,
-    "image_size": 16,
-    "patch_size": 8,
-}
+TEXT = {"vocab_size": len(TOKENIZER), "bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2, "head_dim": 8}
+TEXT |= {"hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2}
+TEXT |= {"intermediate_size": 64, "max_position_embeddings": 256}
+VISION = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 8}
+VISION |= {"intermediate_size": 16, "image_size": 16, "patch_size": 8}
 COMPOSITE = ("gemma3", "mistral3")
 
 

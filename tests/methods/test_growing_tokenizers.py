@@ -51,26 +51,17 @@ BOMBS: dict[str, tuple[str, Any]] = {
 }
 
 # steps of tokenizers in use
+UNDERSCORE, BLANKS = "\u2581", Regex(" {2,}")
+PRAYER = "\u0635\u0644\u0649 \u0627\u0644\u0644\u0647 \u0639\u0644\u064a\u0647"  # what becomes of one letter
+LLAMA = [normalizers.Prepend(UNDERSCORE), normalizers.Replace(" ", UNDERSCORE)]
+ALBERT = [normalizers.Replace("``", '"'), normalizers.NFKD(), normalizers.StripAccents(), normalizers.Lowercase()]
+MISTRAL = [decoders.Replace(UNDERSCORE, " "), decoders.ByteFallback(), decoders.Fuse()]
+ALBERTS = (*map(described, ALBERT), charsmap(PRAYER), described(normalizers.Replace(BLANKS, " ")))
 USED: dict[str, tuple[str, Any]] = {
-    "Llama": (
-        "normalizer",
-        described(normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])),
-    ),
-    "ALBERT": (
-        "normalizer",
-        sequence(
-            "normalizers",
-            *map(described, (normalizers.Replace("``", '"'), normalizers.NFKD(), normalizers.StripAccents())),
-            described(normalizers.Lowercase()),
-            charsmap("\u0635\u0644\u0649 \u0627\u0644\u0644\u0647 \u0639\u0644\u064a\u0647"),
-            described(normalizers.Replace(Regex(" {2,}"), " ")),
-        ),
-    ),
+    "Llama": ("normalizer", described(normalizers.Sequence(LLAMA))),
+    "ALBERT": ("normalizer", sequence("normalizers", *ALBERTS)),
     "GPT-2": ("pre_tokenizer", BYTES),
-    "Mistral": (
-        "decoder",
-        described(decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])),
-    ),
+    "Mistral": ("decoder", described(decoders.Sequence(MISTRAL))),
     "BERT": ("post_processor", described(processors.TemplateProcessing(single="$A"))),
     "nothing": ("normalizer", None),
     "what the library refuses": ("normalizer", {"type": "Precompiled", "precompiled_charsmap": "?"}),

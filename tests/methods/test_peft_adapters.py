@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from peft import LoraConfig, get_peft_model
+from safetensors.torch import save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from temporalwiki.base.errors import InputError
@@ -24,23 +25,18 @@ from a_folder import rewrite
 
 pytestmark = pytest.mark.usefixtures("quick")
 
+QUERY_VALUE, EMBEDDINGS = ["q_proj", "v_proj"], ["embed_tokens", "lm_head"]
 # what an adapter says, and how many tokens its user added to the model
 ADAPTERS: dict[str, tuple[dict[str, Any], int]] = {
     "a pattern of modules": ({"target_modules": r".*\.layers\.[02]\.self_attn\.(q|v)_proj"}, 0),
-    "a pattern of ranks": (
-        {"target_modules": ["q_proj", "v_proj"], "r": 2, "rank_pattern": {r"layers\.[01]\..*q_proj": 3}},
-        0,
-    ),
-    "ranks that stabilise": (
-        {"target_modules": r".*q_proj", "r": 2, "rank_pattern": {r".*0.*": 4}, "use_rslora": True},
+    "a pattern of ranks": ({"target_modules": QUERY_VALUE, "r": 2, "rank_pattern": {r"layers\.[01]\..*q_proj": 3}}, 0),
+    "stable ranks": (
+        {"target_modules": ".*q_proj", "r": 2, "rank_pattern": {".*0.*": 4}, "use_rslora": True},
         0,
     ),
     "a pattern of what is left out": ({"target_modules": ["q_proj"], "exclude_modules": r".*layers\.0\..*"}, 0),
     "resized embeddings": ({"target_modules": ["q_proj"]}, 5),
-    "resized embeddings that were trained": (
-        {"target_modules": ["q_proj"], "modules_to_save": ["embed_tokens", "lm_head"]},
-        5,
-    ),
+    "resized embeddings that were trained": ({"target_modules": ["q_proj"], "modules_to_save": EMBEDDINGS}, 5),
     "both": ({"target_modules": r".*v_proj"}, 5),
 }
 IDS = torch.arange(10, 20)[None]
@@ -121,9 +117,7 @@ def test_a_token_without_an_embedding_that_no_text_has_is_no_reason_to_refuse_a_
 def test_an_adapter_without_tensors_of_lora_is_one_line(base: Path, tmp_path: Path) -> None:
     adapter(base, tmp_path, {"target_modules": ["q_proj"], "modules_to_save": ["lm_head"]}, 0)
     rewrite(tmp_path / "adapter_config.json", target_modules=r".*q_proj")
-    from safetensors.torch import load_file, save_file
-
-    weights = load_file(tmp_path / "adapter_model.safetensors")
-    save_file({name: w for name, w in weights.items() if "lora" not in name}, tmp_path / "adapter_model.safetensors")
+    rest = {name: tensor for name, tensor in tiny_training.weights(tmp_path).items() if "lora" not in name}
+    save_file(rest, tmp_path / "adapter_model.safetensors")
     with pytest.raises(InputError, match=r"adapter_model\.safetensors: holds no tensors of LoRA"):
         checkpoint.load(str(tmp_path))

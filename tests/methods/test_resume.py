@@ -325,9 +325,9 @@ def test_what_trains_nothing_goes_on_wherever_it_was_killed(words: Callable[...,
     assert nth > 5
 
 
-AT_THE_END: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
-    "while the result is written": lambda: killed_before_writing(train_module, "loss.png", "draw"),
-    "before the manifest is written": lambda: killed_before_writing(train_module, "training.json"),
+AT_THE_END = {  # the file that would be written, and the function that writes it
+    "while the result is written": ("loss.png", "draw"),
+    "before the manifest is written": ("training.json", "write_json"),
 }
 
 
@@ -336,7 +336,7 @@ def test_a_run_killed_at_its_end_ends_the_same(
     moment: str, whole_gpt2: Path, words: Callable[..., list[str]], tmp_path: Path
 ) -> None:
     command = words("diff", "gpt2", tmp_path / "parts", *STEPS)
-    with AT_THE_END[moment]():
+    with killed_before_writing(train_module, *AT_THE_END[moment]):
         main(command)
     assert main(command) == 0
     same(tmp_path / "parts", whole_gpt2)

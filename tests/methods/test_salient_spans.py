@@ -223,10 +223,9 @@ def test_a_dataset_is_masked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with monkeypatch.context() as patch:
         patch.setattr(salient_spans, "mask_windows", None)  # is not called again
         assert mask_dataset(dataset, "diffset", T5, 64, tmp_path, find=Rules())[1] == counts
+    same = {"dataset": dataset, "name": "x", "tokenizer": T5, "sequence_length": 64, "cache": tmp_path}
     for other in ({"seed": 1}, {"rate": 0.3}, {"sequence_length": 32}, {"tokenizer": t5(50)}):
-        mask_dataset(
-            **{"dataset": dataset, "name": "x", "tokenizer": T5, "sequence_length": 64, "cache": tmp_path} | other
-        )
+        mask_dataset(**same | other)
     assert len(list(tmp_path.glob("masked-*.arrow"))) == 5
 
 
@@ -261,16 +260,8 @@ def test_lengths_are_multiples_of_eight(lengths: tuple[int, int]) -> None:
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 def test_a_row_without_tokens_teaches_nothing_and_breaks_nothing(attention: str) -> None:
     torch.manual_seed(0)
-    config = T5Config(
-        vocab_size=len(T5),
-        d_model=16,
-        d_kv=8,
-        d_ff=32,
-        num_layers=1,
-        num_heads=2,
-        dropout_rate=0,
-        decoder_start_token_id=0,
-    )
+    size = {"d_model": 16, "d_kv": 8, "d_ff": 32, "num_layers": 1, "num_heads": 2}
+    config = T5Config(vocab_size=len(T5), dropout_rate=0, decoder_start_token_id=0, **size)
     model = T5ForConditionalGeneration._from_config(config, attn_implementation=attention)
     (row,) = mask_windows(["Paris is the capital of France."], T5, 64, Rules())
     empty: dict[str, list[int]] = {"input_ids": [], "labels": []}

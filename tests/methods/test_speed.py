@@ -69,19 +69,12 @@ def test_k_adapter_goes_back_through_its_own_layers_and_the_head_alone() -> None
 
 
 def test_an_untied_head_counts_as_a_tied_one() -> None:
+    size = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4}
+
     def llama(tied: bool) -> Any:
         with torch.device("meta"):
-            return LlamaForCausalLM(
-                LlamaConfig(
-                    vocab_size=1000,
-                    hidden_size=64,
-                    intermediate_size=128,
-                    num_hidden_layers=2,
-                    num_attention_heads=4,
-                    num_key_value_heads=2,
-                    tie_word_embeddings=tied,
-                )
-            )
+            config = LlamaConfig(vocab_size=1000, num_key_value_heads=2, tie_word_embeddings=tied, **size)
+            return LlamaForCausalLM(config)
 
     # query and output 64 x 64, key and value 64 x 32, three of the feed-forward 64 x 128; attention 4 * 64 * 10
     body = 2 * (2 * 64 * 64 + 2 * 64 * 32 + 3 * 64 * 128)
@@ -125,12 +118,8 @@ def test_rates_are_of_all_processes_and_start_afresh_at_each_look(monkeypatch: p
     now[0] += 2.0
     # 40 and 20 positions in 2 s, by four processes: 120 a second; 4 * (40 * 2 + 20 * 3) / 2 = 0.28 TFLOP a second,
     # 0.07 on each device of 1
-    assert speed.rates() == {
-        "seconds": 2.0,
-        "tokens_per_second": 120.0,
-        "model_tflops_per_second": 0.28,
-        "mfu": 0.07,
-    }
+    expected = {"seconds": 2.0, "tokens_per_second": 120.0, "model_tflops_per_second": 0.28, "mfu": 0.07}
+    assert speed.rates() == expected
     now[0] += 1.0
     assert set(speed.rates().values()) == {1.0, 0.0}
     assert "mfu" not in Speed(Work(1.0, 1.0), peak=None, processes=1).rates()
@@ -166,6 +155,5 @@ def test_layers_of_unequal_attention_are_counted_one_by_one() -> None:
     assert [config.per_layer_config[i].head_dim for i in range(4)] == [8, 8, 8, 16]
     model = Gemma4ForCausalLM(config)
     short, long = (work(model, length, True) for length in (32, 96))
-    assert short is not None
-    assert long is not None
+    assert short is not None and long is not None
     assert long.decoder - short.decoder == 4 * (3 * 4 * 8 + 4 * 16) * 64 * 3

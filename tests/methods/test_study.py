@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +18,7 @@ from temporalwiki.methods.study import _WORDS, Study, asked, useless, worded
 
 import tiny_models
 from a_dataset import write_dataset
+from tiny_training import record
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -172,14 +172,8 @@ def test_what_a_writer_writes_is_counted_by_reason_and_only_the_useful_is_kept()
     answers = (good, good, None, "She took office.", "It rained hard.", other, "Rain fell.", "It rained.")
     found, counts, writer = told(Study(writer="m"), "Ada Weber took office in 2021.\n\nIt rained.", *answers)
     assert found == ["Ada Weber took office in 2021.\n\nIt rained.", f"{good} It rained hard.", "Rain fell."]
-    assert counts == {
-        "sentences": 2,
-        "written": 3,
-        "a copy": 2,
-        "empty": 1,
-        "a name or number lost": 1,
-        "a name or number added": 1,
-    }
+    assert (counts.pop("sentences"), counts.pop("written"), counts.pop("a copy")) == (2, 3, 2)
+    assert counts == dict.fromkeys(("empty", "a name or number lost", "a name or number added"), 1)
     assert len(set(writer.prompts)) == 8
     assert all("about Norland" in prompt for prompt in writer.prompts)
 
@@ -187,29 +181,28 @@ def test_what_a_writer_writes_is_counted_by_reason_and_only_the_useful_is_kept()
 # The command
 
 
+def read(folder: Path, method: str, rows: list[Any], facts: list[Any], *more: str) -> dict[str, Any]:
+    """Train on articles and facts, and return what the record says of the data."""
+    tiny_models.save("gpt2", folder / "gpt2")
+    if not (folder / "data").exists():
+        write_dataset(folder / "data", {"diffset-1112": rows, "facts-1112": {"changed": facts}})
+    words = f"train --method {method} --config diffset-1112 --batch-size 2 --sequence-length 32 --max-steps 2"
+    where = ["--model", str(folder / "gpt2"), "--data", str(folder / "data"), "--output", str(folder / method)]
+    assert main([*words.split(), *where, *more]) == 0
+    return dict(record(folder / method)["data"])
+
+
 def test_a_run_reads_more_text_than_diff_and_records_it(tmp_path: Path) -> None:
-    tiny_models.save("gpt2", tmp_path / "gpt2")
     rows = [article("Ada Weber took office on 3 May 2021. " * 3, page) for page in (7, 8)]
-    write_dataset(tmp_path / "data", {"diffset-1112": rows, "facts-1112": {"changed": [fact()]}})
-    read = {}
-    for method in ("diff", "study"):
-        words = f"train --method {method} --config diffset-1112 --batch-size 2 --sequence-length 32 --max-steps 2"
-        where = ["--model", str(tmp_path / "gpt2"), "--data", str(tmp_path / "data")]
-        assert main([*words.split(), *where, "--output", str(tmp_path / method)]) == 0
-        read[method] = json.loads((tmp_path / method / "training.json").read_text())["data"]["new"]
-    assert read["diff"]["articles"] == 2
-    assert read["study"]["articles"] == 2 + 4
-    assert read["study"]["rewritten"] == {"sentences": 1, "written": 4}
+    diff, study = (read(tmp_path, method, rows, [fact()])["new"] for method in ("diff", "study"))
+    assert (diff["articles"], study["articles"]) == (2, 2 + 4)
+    assert study["rewritten"] == {"sentences": 1, "written": 4}
 
 
 def test_an_article_that_is_held_out_is_not_told_in_other_words(tmp_path: Path) -> None:
-    tiny_models.save("gpt2", tmp_path / "gpt2")
-    rows = [article(f"{name} took office. {name} was there. " * 3, page) for page, name in enumerate(("Ada", "Boris"))]
-    facts = [fact(object=name, page_id=i, evidence=f"{name} took office.") for i, name in enumerate(("Ada", "Boris"))]
-    write_dataset(tmp_path / "data", {"diffset-1112": rows, "facts-1112": {"changed": facts}})
-    words = "train --method study --config diffset-1112 --batch-size 2 --sequence-length 32 --max-steps 2 --held-out 1"
-    where = ["--model", str(tmp_path / "gpt2"), "--data", str(tmp_path / "data"), "--output", str(tmp_path / "out")]
-    assert main([*words.split(), *where]) == 0
-    data = json.loads((tmp_path / "out" / "training.json").read_text())["data"]
+    names = ("Ada", "Boris")
+    rows = [article(f"{name} took office. {name} was there. " * 3, page) for page, name in enumerate(names)]
+    facts = [fact(object=name, page_id=page, evidence=f"{name} took office.") for page, name in enumerate(names)]
+    data = read(tmp_path, "study", rows, facts, "--held-out", "1")
     assert (data["new"]["articles"], data["held_out"]["articles"]) == (1 + 4, 1)
     assert data["new"]["rewritten"] == {"sentences": 1, "written": 4}
