@@ -161,10 +161,8 @@ def _candidates(config: str, sources: CklSources, options: Any) -> str:
     from temporalwiki.builders.ckl.corpus_index import build_index
     from temporalwiki.builders.ckl.recentnews import NewsOptions, find_news
 
-    review, own = (
-        sources.review,
-        CandidateOptions(**{f.name: getattr(options, f.name) for f in fields(CandidateOptions)}),
-    )
+    review = sources.review
+    own = CandidateOptions(**{f.name: getattr(options, f.name) for f in fields(CandidateOptions)})
     assert review is not None
     pages = find_news(list(sources.news), NewsOptions(language=own.language), sources.work, sources.jobs)
     with build_index(list(sources.past), sources.work / "past", own.language) as index:

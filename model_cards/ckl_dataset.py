@@ -51,9 +51,7 @@ def offered_configs(manifests: Sequence[CklManifest]) -> dict[str, CardConfig]:
         splits = dict(sorted(_config(manifest).splits.items(), key=lambda split: _place(_SPLITS, split[0])))
         configs[manifest.config] = CardConfig(manifest.config, SCHEMAS[manifest.kind], splits)
     short_names = {}
-    for manifest in _in_order(
-        manifests
-    ):  # sorted by name, so the newest interval with the same months takes the short name
+    for manifest in _in_order(manifests):  # by name: the newest interval with the same months takes the short name
         if (short_name := _config(manifest).short_name) not in (None, *configs):
             short_names[str(short_name)] = configs[manifest.config]
     return loadable(configs | short_names)

@@ -25,9 +25,8 @@ from temporalwiki.eval_harness.statistics import PERPLEXITY, POSITIVE
 
 SCHEMA = "0.3.0"
 _BEHIND = ("api", "server")  # the precisions of models behind an interface
-_RESERVED = re.compile(
-    r"(con|prn|aux|nul|com[1-9]|lpt[1-9]|data)(\..*)?", re.IGNORECASE
-)  # by Windows, by the database
+# by Windows, by the database
+_RESERVED = re.compile(r"(con|prn|aux|nul|com[1-9]|lpt[1-9]|data)(\..*)?", re.IGNORECASE)
 
 
 def write_logs(results: Sequence[Result], folder: Path) -> list[Path]:

@@ -93,14 +93,16 @@ def _gap(manifest: BuiltManifest, before: BuiltManifest) -> Iterator[str]:
 def _changed_counts(manifest: BuiltManifest, before: BuiltManifest) -> Iterator[str]:
     days = abs(_between(before.interval.recent, manifest.interval.recent))
     months = min(60.0, max(1.0, days / _MONTH))
-    for name, place in _CONTENT.items():
-        yield from _compared(name, place, (manifest, before), GROWTH**months)
-    for name, place in _SAMPLED.items():
-        yield from _compared(name, place, (manifest, before), FACTOR)
-    for name, place in _TEXT.items():
-        yield from _compared(name, place, (manifest, before), FACTOR, "text")
-    for name, place in _FACTS.items():
-        yield from _compared(name, place, (manifest, before), FACTOR, "facts")
+    kinds: list[tuple[dict[str, str], float, _Days | None]]
+    kinds = [
+        (_CONTENT, GROWTH**months, None),
+        (_SAMPLED, FACTOR, None),
+        (_TEXT, FACTOR, "text"),
+        (_FACTS, FACTOR, "facts"),
+    ]
+    for places, factor, per_day in kinds:
+        for name, place in places.items():
+            yield from _compared(name, place, (manifest, before), factor, per_day)
     for name, (part, whole) in _SHARES.items():
         parts, wholes = ((_count(manifest, place), _count(before, place)) for place in (part, whole))
         if all(wholes) and _differ(parts, wholes, FACTOR):

@@ -73,9 +73,7 @@ def publish_dataset(
     manifests = read_manifests(folder)
     if links := [one.path for one in manifests if leads_out(folder / one.path, folder)]:
         raise InputError(f"{folder}: {links[0]}: is a link out of the folder; publish a copy without links")
-    if imported := [
-        manifest.path for manifest in manifests if manifest.imported and interval in (None, manifest.name)
-    ]:
+    if imported := [one.path for one in manifests if one.imported and interval in (None, one.name)]:
         raise InputError(
             f"{folder}: imported from archives without a licence, so never published: {', '.join(imported)}"
         )

@@ -26,13 +26,7 @@ from temporalwiki.eval_harness.models.local import revision as revision_of
 from temporalwiki.eval_harness.models.local import training
 from temporalwiki.eval_harness.results import Result, read_results
 from temporalwiki.methods import checkpoint
-from temporalwiki.methods.checkpoint import (
-    ADAPTER,
-    ADAPTER_WEIGHTS,
-    PICKLES,
-    base_of_adapter,
-    is_hub_id,
-)
+from temporalwiki.methods.checkpoint import ADAPTER, ADAPTER_WEIGHTS, PICKLES, base_of_adapter, is_hub_id
 from temporalwiki.methods.expansion import SPEC, WEIGHTS, library_config, read_expansion
 from temporalwiki.methods.manifest import TrainingManifest, check_checkpoint, read_training
 from temporalwiki.methods.train import MANIFEST
@@ -203,12 +197,9 @@ def revision(found: FinishedCheckpoint, card: Card, head: Head | None = None) ->
     if (scored := eval_results(card.results, card.datasets)) is not None:
         files[PATH] = scored.encode()
     run = found.training.run
-    ours = [
-        name
-        for name in (head.files if head else ())
-        if "/" not in name and any(fnmatchcase(name, pattern) for pattern in _OURS)
-    ]
-    remove = tuple(sorted({*ours, PATH} - set(files)))
+    there = [name for name in (head.files if head else ()) if "/" not in name]
+    ours = {name for name in there if any(fnmatchcase(name, pattern) for pattern in _OURS)}
+    remove = tuple(sorted((ours | {PATH}) - set(files)))
     return Revision(one_line(f"{run.method} on {run.config}"), files, remove, card.tag)
 
 
@@ -253,9 +244,8 @@ def read_record(folder: Path) -> TrainingManifest:
     if not (folder / MANIFEST).is_file():
         phases = sorted(path.parent.name for path in folder.glob(f"*/{MANIFEST}"))
         if phases:
-            raise InputError(
-                f"{folder}: it has several checkpoints; publish one of them, such as {folder / phases[-1]}"
-            )
+            one = folder / phases[-1]
+            raise InputError(f"{folder}: it has several checkpoints; publish one of them, such as {one}")
         raise InputError(f"{folder}: no {MANIFEST} in it, so it is not a finished run of `temporalwiki train`")
     return read_training(folder / MANIFEST)
 
@@ -440,9 +430,8 @@ def _with_places(found: FinishedCheckpoint, twin: PublishedDataset | None) -> Tr
         for i, source in enumerate(sources):
             place = twin.place(source, str(found.folder))
             if place is None:
-                raise InputError(
-                    f"--dataset {twin.given}: has no {source.config}, which {found.folder} was trained on"
-                )
+                what = f"{source.config}, which {found.folder} was trained on"
+                raise InputError(f"--dataset {twin.given}: has no {what}")
             sources[i] = place
     return msgspec.structs.replace(training, sources=sources, earlier_sources=earlier)
 

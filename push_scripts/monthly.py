@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.base.files import only_one
@@ -220,10 +221,8 @@ def _tidy(job: MonthlyJob, interval: Interval) -> Iterator[str]:
             if any((of := name.fullmatch(folder.name)) and of[1] < end for name, end in ends.items()):
                 remove(folder)
     folders = [*(job.dumps / job.wiki).glob("[0-9]" * 8), *(job.dumps / "wikidatawiki" / "entities").glob("[0-9]" * 8)]
-    old = [
-        path for path in sorted(folders) if path.name < (facts if path.parent.name == "entities" else interval.recent)
-    ]
-    if old:
+    needed = {"entities": facts}  # from this date on
+    if old := [path for path in sorted(folders) if path.name < needed.get(path.parent.name, interval.recent)]:
         size = sum(file.stat().st_size for path in old for file in path.rglob("*") if file.is_file())
         yield f"{size / 1e9:,.2f} GB of dumps are not needed any more: {', '.join(map(str, old))}"
 
@@ -377,21 +376,13 @@ def _options(published: Sequence[BuiltManifest]) -> BuildOptions:
     """Return the options of the newest published month, so that months can be compared, or the defaults."""
     if not published:
         return BuildOptions()
-    options = published[-1].options
-    include = published[-1].content["options"].get("include")
+    newest = published[-1]
+    same = ("seed", "unchanged_fraction", "compare", "caps", "variant")
+    options: dict[str, Any] = {name: getattr(newest.options, name) for name in same}
     try:
-        return BuildOptions(
-            include=tuple(map(str, include)),
-            seed=options.seed,
-            unchanged_fraction=options.unchanged_fraction,
-            compare=options.compare,
-            caps=options.caps,
-            variant=options.variant,
-        )
+        return BuildOptions(include=tuple(map(str, newest.content["options"].get("include"))), **options)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"the manifest of {published[-1].name} on the Hub has no options of a build: {error}"
-        ) from None
+        raise InputError(f"the manifest of {newest.name} on the Hub has no options of a build: {error}") from None
 
 
 def _built(out: Path, interval: Interval) -> Manifest | None:
