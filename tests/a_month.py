@@ -14,19 +14,9 @@ NOON = datetime.datetime(2021, 11, 20, 12, tzinfo=datetime.UTC)
 
 
 def article(i: int, title: str = "T", text: str = "Text.") -> dict[str, Any]:
-    return {
-        "id": i,
-        "title": title,
-        "url": "https://en.wikipedia.org/wiki/T",
-        "text": text,
-        "kind": "new",
-        "revision_id": 10 + i,
-        "previous_revision_id": None,
-        "timestamp": NOON,
-        "paragraphs": 1,
-        "words_new": 1,
-        "words_reworded": 0,
-    }
+    revision = {"kind": "new", "revision_id": 10 + i, "previous_revision_id": None, "timestamp": NOON}
+    counts = {"paragraphs": 1, "words_new": 1, "words_reworded": 0}
+    return {"id": i, "title": title, "url": "https://en.wikipedia.org/wiki/T", "text": text} | revision | counts
 
 
 def probe(i: int, label: str = "Ann") -> dict[str, Any]:
@@ -34,20 +24,8 @@ def probe(i: int, label: str = "Ann") -> dict[str, Any]:
     texts = {"subject": label, "relation": "member of sports team", "object": "Roma", "kind": "new_object"}
     more = {"previous_objects": ["Lazio"], "statement_id": "Q1$x", "title": label, "evidence": f"{label} left."}
     right = {"objects": ["Roma"], "aliases": ["AS Roma"], "gone_objects": [], "current": True}
-    return (
-        numbers
-        | texts
-        | more
-        | right
-        | {
-            "support": "stated",
-            "start_time": NOON,
-            "end_time": None,
-            "dated": "within",
-            "respelled": False,
-            "strict": True,
-        }
-    )
+    dates = {"start_time": NOON, "end_time": None, "dated": "within"}
+    return numbers | texts | more | right | dates | {"support": "stated", "respelled": False, "strict": True}
 
 
 def stage_month(
@@ -61,26 +39,16 @@ def stage_month(
 ) -> dict[str, Any]:
     """Stage one interval as a build does."""
     name, short = f"{prev}-{recent}", prev[4:6] + recent[4:6]
-    splits = {"changed": probes, "unchanged": probes[:1], "deleted": []}
-    deletions, whole = f"deletions-{name}", f"wikipedia-{recent}"
-    configs: dict[str, Any] = {
-        f"deletions-{name}": {
-            "short_name": f"deletions-{short}",
-            "splits": {"train": vars(write_split(folder, deletions, "train", rows))},
-        },
-        f"wikipedia-{recent}": {
-            "short_name": f"wikipedia-{short[2:]}",
-            "splits": {"train": vars(write_split(folder, whole, "train", (_whole(row) for row in rows)))},
-        },
-        f"diffset-{name}": {
-            "short_name": f"diffset-{short}",
-            "splits": {"train": vars(write_split(folder, f"diffset-{name}", "train", rows))},
-        },
-        f"probes-{name}": {
-            "short_name": f"probes-{short}",
-            "splits": {s: vars(write_split(folder, f"probes-{name}", s, r)) for s, r in splits.items()},
-        },
-    }
+    probe_splits = {"changed": probes, "unchanged": probes[:1], "deleted": []}
+
+    def config(full: str, alias: str, splits: dict[str, Any]) -> dict[str, Any]:
+        written = {split: vars(write_split(folder, full, split, of)) for split, of in splits.items()}
+        return {full: {"short_name": alias, "splits": written}}
+
+    configs = config(f"deletions-{name}", f"deletions-{short}", {"train": rows})
+    configs |= config(f"wikipedia-{recent}", f"wikipedia-{short[2:]}", {"train": (_whole(row) for row in rows)})
+    configs |= config(f"diffset-{name}", f"diffset-{short}", {"train": rows})
+    configs |= config(f"probes-{name}", f"probes-{short}", probe_splits)
     counts = dict.fromkeys(("categorised", "sampled", "aligned", "filtered", "kept"), 1)
     return {
         "interval": {"wiki": wiki, "language": wiki[:2], "prev": prev, "recent": recent, "wikidata_recent": wikidata},

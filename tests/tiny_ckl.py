@@ -61,29 +61,17 @@ def news() -> list[dict[str, Any]]:
         other = " ".join(f"word{i}x{k}" for k in range(50))
         text = f"Maria {person} opened the new library of the town in {place}. The rest is {other}."
         day = "2020-06-01" if i % 2 else "2021-01-15"
-        rows.append(
-            {
-                "url": f"https://news.example/{i}",
-                "title": f"Page {i}",
-                "maintext": text,
-                "date_publish": f"{day} 09:00:00",
-                "language": "en",
-            }
-        )
+        page = {"url": f"https://news.example/{i}", "title": f"Page {i}", "language": "en"}
+        rows.append(page | {"maintext": text, "date_publish": f"{day} 09:00:00"})
     return rows
 
 
 def write_review(review: Path) -> None:
     """Write candidates from the sixty pages."""
-    rows = [
-        {
-            "url": row["url"],
-            "title": row["title"],
-            "text": row["maintext"],
-            "published": datetime.fromisoformat(row["date_publish"]).replace(tzinfo=UTC),
-        }
-        for row in news()
-    ]
+    rows = []
+    for row in news():
+        day = datetime.fromisoformat(row["date_publish"]).replace(tzinfo=UTC)
+        rows.append({"url": row["url"], "title": row["title"], "text": row["maintext"], "published": day})
     make_review(review, rows, "Easton is a town.")
 
 
@@ -149,12 +137,9 @@ def gold_articles(pages: Path) -> list[dict[str, Any]]:
     for path in sorted(pages.glob("*.json")):
         for gold in json.loads(path.read_text("utf-8")).values():
             sections = [line for part in gold["body"]["sections"] for line in (*part["headline"], *part["paragraphs"])]
-            found.append(
-                {
-                    "site": path.stem,
-                    "title": gold["title"],
-                    "text": "\n".join([*gold["body"]["summary"], *sections]),
-                    "published": datetime.fromisoformat(gold["publishing_date"]),
-                }
+            text, day = (
+                "\n".join([*gold["body"]["summary"], *sections]),
+                datetime.fromisoformat(gold["publishing_date"]),
             )
+            found.append({"site": path.stem, "title": gold["title"], "text": text, "published": day})
     return found

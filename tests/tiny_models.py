@@ -52,43 +52,15 @@ def model(kind: str, vocabulary: int, seed: int = 0) -> Any:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         if kind == "gpt2":
-            return GPT2LMHeadModel(
-                GPT2Config(
-                    vocab_size=vocabulary,
-                    n_positions=256,
-                    n_embd=32,
-                    n_layer=4,
-                    n_head=4,
-                    bos_token_id=0,
-                    eos_token_id=0,
-                )
-            )
+            sizes = {"n_positions": 256, "n_embd": 32, "n_layer": 4, "n_head": 4, "bos_token_id": 0, "eos_token_id": 0}
+            return GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, **sizes))
         if kind == "llama":
-            return LlamaForCausalLM(
-                LlamaConfig(
-                    vocab_size=vocabulary,
-                    hidden_size=32,
-                    intermediate_size=64,
-                    num_hidden_layers=4,
-                    num_attention_heads=4,
-                    num_key_value_heads=2,
-                    max_position_embeddings=256,
-                    bos_token_id=0,
-                    eos_token_id=1,
-                    pad_token_id=2,
-                )
-            )
-        return T5ForConditionalGeneration(
-            T5Config(
-                vocab_size=vocabulary,
-                d_model=32,
-                d_kv=8,
-                d_ff=64,
-                num_layers=4,
-                num_heads=4,
-                decoder_start_token_id=0,
-            )
-        )
+            sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4}
+            sizes |= {"num_key_value_heads": 2, "max_position_embeddings": 256}
+            sizes |= {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
+            return LlamaForCausalLM(LlamaConfig(vocab_size=vocabulary, **sizes))
+        sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 4, "num_heads": 4, "decoder_start_token_id": 0}
+        return T5ForConditionalGeneration(T5Config(vocab_size=vocabulary, **sizes))
 
 
 def save(kind: str, folder: Path) -> Path:
@@ -120,13 +92,11 @@ def save_gguf(folder: Path, more: Mapping[str, torch.Tensor] | None = None) -> P
     backend = json.loads((source / "tokenizer.json").read_text("utf-8"))
     path = folder / "tiny.gguf"
     writer = gguf.GGUFWriter(path, "llama")
-    writer.add_context_length(config["max_position_embeddings"])
-    writer.add_embedding_length(config["hidden_size"])
-    writer.add_block_count(config["num_hidden_layers"])
-    writer.add_feed_forward_length(config["intermediate_size"])
-    writer.add_head_count(config["num_attention_heads"])
-    writer.add_head_count_kv(config["num_key_value_heads"])
-    writer.add_layer_norm_rms_eps(config["rms_norm_eps"])
+    sizes = {"context_length": "max_position_embeddings", "embedding_length": "hidden_size"}
+    sizes |= {"block_count": "num_hidden_layers", "feed_forward_length": "intermediate_size"}
+    sizes |= {"head_count": "num_attention_heads", "head_count_kv": "num_key_value_heads"}
+    for ours, theirs in (sizes | {"layer_norm_rms_eps": "rms_norm_eps"}).items():
+        getattr(writer, f"add_{ours}")(config[theirs])
     writer.add_vocab_size(config["vocab_size"] + 1)
     vocabulary = sorted(backend["model"]["vocab"], key=backend["model"]["vocab"].__getitem__)
     vocabulary.append("<|endoftext|>")  # transformers adds it if it is missing; the model would then be too small

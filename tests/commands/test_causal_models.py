@@ -10,26 +10,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch, which models need, is not installed")
 import torch
-from transformers import (
-    BertConfig,
-    BertLMHeadModel,
-    ElectraConfig,
-    ElectraForCausalLM,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MambaConfig,
-    MambaForCausalLM,
-    MixtralConfig,
-    MixtralForCausalLM,
-    RobertaConfig,
-    RobertaForCausalLM,
-    XLMConfig,
-    XLMWithLMHeadModel,
-    XLNetConfig,
-    XLNetLMHeadModel,
-)
+import transformers
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.methods.architecture import check_causal
@@ -41,26 +22,32 @@ from tiny_probes import CHANGED, UNCHANGED, rows
 pytestmark = pytest.mark.usefixtures("quick")
 
 SIZES: dict[str, Any] = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 64}
-CAUSAL: dict[str, Callable[[], Any]] = {
-    "gpt2": lambda: GPT2LMHeadModel(GPT2Config(n_embd=32, n_layer=2, n_head=2)),
-    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SIZES)),
-    "mixtral": lambda: MixtralForCausalLM(MixtralConfig(**SIZES, num_key_value_heads=2, num_local_experts=4)),
-    "mamba": lambda: MambaForCausalLM(MambaConfig(hidden_size=32, num_hidden_layers=2)),
-    "bert as a decoder": lambda: BertLMHeadModel(BertConfig(**SIZES, is_decoder=True)),
+# a class of transformers, and the sizes of its configuration
+CAUSAL: dict[str, tuple[str, dict[str, Any]]] = {
+    "gpt2": ("GPT2LMHeadModel", {"n_embd": 32, "n_layer": 2, "n_head": 2}),
+    "llama": ("LlamaForCausalLM", SIZES),
+    "mixtral": ("MixtralForCausalLM", SIZES | {"num_key_value_heads": 2, "num_local_experts": 4}),
+    "mamba": ("MambaForCausalLM", {"hidden_size": 32, "num_hidden_layers": 2}),
+    "bert as a decoder": ("BertLMHeadModel", SIZES | {"is_decoder": True}),
 }
-OTHERS: dict[str, Callable[[], Any]] = {
-    "bert": lambda: BertLMHeadModel(BertConfig(**SIZES)),
-    "roberta": lambda: RobertaForCausalLM(RobertaConfig(**SIZES)),
-    "electra": lambda: ElectraForCausalLM(ElectraConfig(**SIZES, embedding_size=32)),
-    "xlm": lambda: XLMWithLMHeadModel(XLMConfig(emb_dim=32, n_layers=2, n_heads=2, vocab_size=99)),
-    "xlnet": lambda: XLNetLMHeadModel(XLNetConfig(d_model=32, n_layer=2, n_head=2, d_inner=64)),
+OTHERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "bert": ("BertLMHeadModel", SIZES),
+    "roberta": ("RobertaForCausalLM", SIZES),
+    "electra": ("ElectraForCausalLM", SIZES | {"embedding_size": 32}),
+    "xlm": ("XLMWithLMHeadModel", {"emb_dim": 32, "n_layers": 2, "n_heads": 2, "vocab_size": 99}),
+    "xlnet": ("XLNetLMHeadModel", {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}),
 }
+
+
+def made(name: str, sizes: dict[str, Any]) -> Any:
+    of = getattr(transformers, name)
+    return of(of.config_class(**sizes))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("kind", CAUSAL)
 def test_a_causal_model(kind: str, dtype: torch.dtype) -> None:
-    model = CAUSAL[kind]().to(dtype).train()
+    model = made(*CAUSAL[kind]).to(dtype).train()
     check_causal(model, "m")
     assert model.training
 
@@ -71,14 +58,14 @@ def test_a_causal_model(kind: str, dtype: torch.dtype) -> None:
 def test_a_model_that_sees_later_tokens(kind: str, dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     with pytest.raises(InputError, match=r"^m: its tokens see later ones, so it is not a causal language model"):
-        check_causal(OTHERS[kind]().to(dtype), "m")
+        check_causal(made(*OTHERS[kind]).to(dtype), "m")
 
 
 @pytest.fixture(scope="module")
 def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("there")
     tokenizer = tiny_models.tokenizer("gpt2")
-    BertLMHeadModel(BertConfig(**SIZES, vocab_size=len(tokenizer))).save_pretrained(folder / "bert")
+    made("BertLMHeadModel", SIZES | {"vocab_size": len(tokenizer)}).save_pretrained(folder / "bert")
     tokenizer.save_pretrained(folder / "bert")
     text = [{"title": "Norland", "text": "Norland is a country. " * 20}]
     probes = {"unchanged": rows(UNCHANGED), "changed": rows(CHANGED)}

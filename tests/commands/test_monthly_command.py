@@ -113,23 +113,17 @@ def test_a_dry_run_starts_no_cluster(asked: list[tuple[MonthlyJob, bool]], monke
     assert job.machine == find_machine()
 
 
-def test_what_fails_is_one_line_and_status_1(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (InputError("x: counts jump: words: 1 now,\n 2 before"), "x: counts jump: words: 1 now, 2 before"),
+        (KeyboardInterrupt(), "interrupted; run the same command again to continue"),
+    ],
+)
+def test_what_fails_or_is_stopped_is_one_line(error: BaseException, said: str, run: Run, monkeypatch: Any) -> None:
     def fails(job: MonthlyJob, dry_run: bool) -> Any:
         yield "one"
-        raise InputError("temporalwiki: counts jump: words: 1 now,\n 2 before")
+        raise error
 
     monkeypatch.setattr(monthly, "monthly", fails)
-    assert main(["monthly", "--repo", "ORG/x"]) == 1
-    said = capsys.readouterr()
-    assert said.out == "one\n"
-    assert said.err == "temporalwiki monthly: temporalwiki: counts jump: words: 1 now, 2 before\n"
-
-
-def test_a_stop_says_that_it_can_go_on(capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    def stopped(job: MonthlyJob, dry_run: bool) -> Any:
-        raise KeyboardInterrupt
-        yield
-
-    monkeypatch.setattr(monthly, "monthly", stopped)
-    assert main(["monthly", "--repo", "ORG/x"]) == 1
-    assert "run the same command again to continue" in capsys.readouterr().err
+    assert run("monthly", "--repo", "ORG/x") == (1, "one\n", f"temporalwiki monthly: {said}\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -141,9 +142,7 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(when: str, train: 
 
 FULL = {
     "safetensors": SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
-    "torch": RuntimeError(
-        "[enforce fail at inline_container.cc:664] . unexpected pos 64 vs 0; No space left on device"
-    ),
+    "torch": RuntimeError("[enforce fail at inline_container.cc:664] . unexpected pos 64; No space left on device"),
     "the system": OSError(28, "No space left on device"),
 }
 
@@ -178,25 +177,41 @@ def wanted(monkeypatch: pytest.MonkeyPatch, train: Run) -> Callable[..., Any]:
     return of
 
 
-def test_the_defaults_are_temporalwikis(wanted: Callable[..., Any]) -> None:
-    run, configs = wanted(*GIVEN)
-    options = run.options
-    assert (options.batch_size, options.tokens, options.learning_rate) == (64, 512, 1e-4)
-    assert (options.schedule, options.epochs, options.seed) == ("one_cycle", 1, 0)
-    assert (configs, run.past, str(run.output)) == (["diffset-1112"], None, "runs/diff-diffset-1112")
+MINE = "batch-size: 6\nepochs: 3\nsequence_length: 100\nrank: 2\n"
+MINE += "methods: {lora: {epochs: 4, alpha: 8}, dora: {epochs: 9}}\n"
+TUNING, FASTER = "--method light_tuning ", "batch_size: 4\nlearning_rate: 1.0e-3\n"
+# words, and a recipe -> what would be trained
+WANTED: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "TemporalWiki's defaults": (
+        "--method diff", "",
+        {"options.batch_size": 64, "options.tokens": 512, "options.learning_rate": 1e-4, "options.epochs": 1,
+         "options.schedule": "one_cycle", "options.seed": 0, "past": None, "output": Path("runs/diff-diffset-1112")},
+    ),
+    "the command line wins over the recipe and that over the defaults": (
+        "--method lora --batch-size 7 --alpha 9", MINE,
+        {"options.batch_size": 7, "options.epochs": 4, "options.sequence_length": 100, "options.learning_rate": 1e-4,
+         "method.rank": 2, "method.alpha": 9.0},
+    ),
+    "the method's own defaults": (TUNING, "", {"options.batch_size": 32, "options.learning_rate": 1e-5}),
+    "they lose to the recipe": (TUNING, FASTER, {"options.batch_size": 4, "options.learning_rate": 1e-3}),
+    "and to the command line": (
+        TUNING + "--batch-size 5", FASTER, {"options.batch_size": 5, "options.learning_rate": 1e-3}
+    ),
+    "one by one": (TUNING + "--learning-rate 2e-5", "", {"options.batch_size": 32, "options.learning_rate": 2e-5}),
+    "options of the recipe's method": (
+        "--gamma 9", "method: recadam\nmethods: {recadam: {gamma: 7, t0: 8}}\n", {"method.gamma": 9, "method.t0": 8}
+    ),
+    "of two methods the last one": ("--method diff --method lora --rank 2", "", {"name": "lora", "method.rank": 2}),
+}  # fmt: skip
 
 
-def test_the_command_line_wins_over_the_recipe_and_that_over_the_defaults(
-    wanted: Callable[..., Any], tmp_path: Path
-) -> None:
-    recipe = tmp_path / "mine.yaml"
-    recipe.write_text(
-        "batch-size: 6\nepochs: 3\nsequence_length: 100\nrank: 2\n"
-        "methods: {lora: {epochs: 4, alpha: 8}, dora: {epochs: 9}}\n"
-    )
-    run, _ = wanted("--method", "lora", *GIVEN[2:], "--recipe", recipe, "--batch-size", 7, "--alpha", 9)
-    assert (run.options.batch_size, run.options.epochs, run.options.sequence_length) == (7, 4, 100)
-    assert (run.options.learning_rate, run.method.rank, run.method.alpha) == (1e-4, 2, 9.0)
+@pytest.mark.parametrize("case", WANTED)
+def test_where_an_option_comes_from(case: str, wanted: Callable[..., Any], tmp_path: Path) -> None:
+    words, recipe, expected = WANTED[case]
+    (tmp_path / "mine.yaml").write_text(recipe)
+    run, configs = wanted(*words.split(), *GIVEN[2:], *(("--recipe", tmp_path / "mine.yaml") if recipe else ()))
+    assert {name: attrgetter(name)(run) for name in expected} == expected
+    assert configs == ["diffset-1112"]
 
 
 def test_help_shows_the_methods_own_defaults(run: Run) -> None:
@@ -206,48 +221,16 @@ def test_help_shows_the_methods_own_defaults(run: Run) -> None:
     assert "(default: 64)" not in text
 
 
-def test_a_methods_own_defaults_lose_to_recipe_and_command_line(wanted: Callable[..., Any], tmp_path: Path) -> None:
-    given = (*GIVEN, "--method", "light_tuning")
-    run, _ = wanted(*given)
-    assert (run.options.batch_size, run.options.learning_rate) == (32, 1e-5)
-    (tmp_path / "mine.yaml").write_text("batch_size: 4\nlearning_rate: 1.0e-3\n")
-    run, _ = wanted(*given, "--recipe", tmp_path / "mine.yaml")
-    assert (run.options.batch_size, run.options.learning_rate) == (4, 1e-3)
-    run, _ = wanted(*given, "--recipe", tmp_path / "mine.yaml", "--batch-size", 5)
-    assert (run.options.batch_size, run.options.learning_rate) == (5, 1e-3)
-    run, _ = wanted(*given, "--learning-rate", 2e-5)
-    assert (run.options.batch_size, run.options.learning_rate) == (32, 2e-5)
-
-
 def test_a_recipe_may_say_everything(wanted: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "all.yaml").write_text(
         "method: recadam\nmodel: gpt2\ndata: data\nconfig: [diffset-1112, news]\noutput: x\n"
         "gradient_checkpointing: true\nreport_to: tensorboard\nmethods: {recadam: {gamma: 7}}\n"
     )
     run, configs = wanted("--recipe", tmp_path / "all.yaml")
-    assert (run.name, run.model, run.data, configs, str(run.output)) == (
-        "recadam",
-        "gpt2",
-        "data",
-        ["diffset-1112", "news"],
-        "x",
-    )
-    assert run.options.gradient_checkpointing
-    assert run.options.report_to == ("tensorboard",)
+    assert (run.name, run.model, run.data, str(run.output)) == ("recadam", "gpt2", "data", "x")
+    assert configs == ["diffset-1112", "news"]
+    assert (run.options.gradient_checkpointing, run.options.report_to) == (True, ("tensorboard",))
     assert run.method.gamma == 7
-
-
-def test_the_recipes_methods_own_options_are_known_to_the_command_line(
-    wanted: Callable[..., Any], tmp_path: Path
-) -> None:
-    (tmp_path / "mine.yaml").write_text("method: recadam\nmethods: {recadam: {gamma: 7, t0: 8}}\n")
-    run, _ = wanted(*GIVEN[2:], "--recipe", tmp_path / "mine.yaml", "--gamma", 9)
-    assert (run.method.gamma, run.method.t0) == (9, 8)
-
-
-def test_of_two_methods_the_last_one_counts_with_its_options(wanted: Callable[..., Any]) -> None:
-    run, _ = wanted(*GIVEN, "--method", "lora", "--rank", 2)
-    assert (run.name, run.method.rank) == ("lora", 2)
 
 
 @pytest.mark.parametrize("method", ["lora", "light_tuning", "k_adapter"])

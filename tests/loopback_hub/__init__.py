@@ -117,16 +117,8 @@ class LoopbackHub:
         self.endpoint, self.cdn = (f"http://127.0.0.1:{sock.getsockname()[1]}" for sock in self._sockets)
         self._protocol = Protocol(self.endpoint, self.cdn)
         self.jobs = self._protocol.jobs  # to run (their specification) or to schedule (with a "jobSpec")
-        config = uvicorn.Config(
-            self._app,
-            log_config=None,
-            http="h11",
-            interface="asgi3",
-            lifespan="off",
-            ws="none",
-            proxy_headers=False,
-            timeout_graceful_shutdown=1,
-        )
+        off: dict[str, Any] = {"log_config": None, "lifespan": "off", "ws": "none", "proxy_headers": False}
+        config = uvicorn.Config(self._app, http="h11", interface="asgi3", timeout_graceful_shutdown=1, **off)
         self._server = _Server(config)
         self._thread = threading.Thread(target=self._server.run, args=(self._sockets,), daemon=True)
 
@@ -245,10 +237,7 @@ class LoopbackHub:
             "HF_ENDPOINT": self.endpoint,
             "HF_HOME": str(home),
             "HOME": str(home),
-            "HF_HUB_DISABLE_XET": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "HF_HUB_DISABLE_PROGRESS_BARS": "1",
-            "HF_HUB_DISABLE_UPDATE_CHECK": "1",
+            **{f"HF_HUB_DISABLE_{what}": "1" for what in ("XET", "TELEMETRY", "PROGRESS_BARS", "UPDATE_CHECK")},
             # Some count downloads with a request to another host.
             "HF_UPDATE_DOWNLOAD_COUNTS": "0",
             "NO_PROXY": "*",
@@ -266,15 +255,8 @@ class LoopbackHub:
         """Run code in a process with the real clients, in the folder ``home``. Raises AssertionError with what it
         wrote where ``check`` and it failed."""
         home.mkdir(parents=True, exist_ok=True)
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=home,
-            env=self.environment(home, token),
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=300,
-        )
+        words, env = [sys.executable, "-c", code], self.environment(home, token)
+        done = subprocess.run(words, cwd=home, env=env, capture_output=True, encoding="utf-8", timeout=300)
         if check and done.returncode != 0:
             raise AssertionError(f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
@@ -289,15 +271,13 @@ class LoopbackHub:
 
         _http.close_session()
         clock = SimpleNamespace(**{**vars(time), "sleep": self.waits.append})
-        patch.setattr(_http, "time", clock)
-        patch.setattr(file_download, "time", clock)
+        for module in (_http, file_download):
+            patch.setattr(module, "time", clock)
         patch.setattr(constants, "ENDPOINT", self.endpoint)
-        patch.setattr(
-            constants, "HUGGINGFACE_CO_URL_TEMPLATE", self.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
-        )
-        patch.setattr(constants, "HF_HUB_OFFLINE", False)
-        patch.setattr(constants, "HF_HUB_DISABLE_XET", True)
-        patch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
+        template = self.endpoint + "/{repo_id}/resolve/{revision}/{filename}"
+        patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        for name in ("HF_HUB_OFFLINE", "HF_HUB_DISABLE_XET", "HF_HUB_DISABLE_TELEMETRY"):
+            patch.setattr(constants, name, name != "HF_HUB_OFFLINE")
         if home is not None:
             patch.setattr(constants, "HF_HUB_CACHE", str(home / "hub"))
             patch.setattr(constants, "HF_TOKEN_PATH", str(home / "token"))

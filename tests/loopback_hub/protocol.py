@@ -94,6 +94,11 @@ class Protocol:
             raise HubError(401, "Invalid credentials in Authorization header")
         return user
 
+    def known(self, call: Call) -> User:
+        if (user := self.user(call)) is None:
+            raise HubError(401, "Invalid username or password.")
+        return user
+
     def find(self, call: Call, kind: Kind, repo_id: str, *, write: bool = False) -> Repo:
         """The repository, where the caller may read (write) it. One he may not see is answered as if it were not."""
         user, repo = self.user(call), self.repos.get((kind, repo_id))
@@ -106,9 +111,7 @@ class Protocol:
         return repo
 
     def writer(self, call: Call, repo_id: str, what: str) -> User:
-        user = self.user(call)
-        if user is None:
-            raise HubError(401, "Invalid username or password.")
+        user = self.known(call)
         if user.role != "write":
             raise HubError(403, "Forbidden: you must use a write token")
         if not user.may_write(repo_id):
@@ -191,9 +194,7 @@ class Protocol:
     # -- accounts and repositories -----------------------------------------------------------------------------------
 
     def whoami(self, call: Call) -> Response:
-        user = self.user(call)
-        if user is None:
-            raise HubError(401, "Invalid username or password.")
+        user = self.known(call)
         orgs = [{"type": "org", "name": name, "roleInOrg": role} for name, role in user.orgs.items()]
         token = {"type": "access_token", "accessToken": {"displayName": "loopback", "role": user.role}}
         return JSONResponse({"type": "user", "name": user.name, "fullname": user.name, "orgs": orgs, "auth": token})
@@ -206,19 +207,12 @@ class Protocol:
         owner = {"owner": {"id": "0" * 24, "name": namespace, "type": "user"}, "status": {"stage": "SCHEDULING"}}
         return JSONResponse(number | owner | self.jobs[-1])
 
-    def named(self, call: Call) -> tuple[Kind, str, str]:
-        given = call.json()
-        asked = given.get("type") or "model"
-        kind = next((known for known in KINDS.values() if known == asked), None)
-        if kind is None:
-            raise HubError(400, f'"type" must be one of {list(KINDS.values())}')
-        user = self.user(call)
-        namespace = given.get("organization") or (user.name if user else "")
-        return kind, namespace, given.get("name") or ""
-
     def create(self, call: Call) -> Response:
-        kind, namespace, name = self.named(call)
-        given = call.json()
+        given, kinds = call.json(), {known: known for known in KINDS.values()}
+        if (kind := kinds.get(given.get("type") or "model")) is None:
+            raise HubError(400, f'"type" must be one of {list(kinds)}')
+        user, name = self.user(call), given.get("name") or ""
+        namespace = given.get("organization") or (user.name if user else "")
         if not NAME.fullmatch(name) or "--" in name or ".." in name or name.endswith((".git", ".ipynb")):
             raise HubError(400, f"Invalid repo name: {namespace}/{name}")
         sdk = given.get("sdk")
@@ -251,9 +245,8 @@ class Protocol:
     def validate_yaml(self, call: Call) -> Response:
         given = call.json()
         errors, warnings = cards.check(given["content"], given.get("repoType", "model"))
-        body = {
-            key: [{"message": text} for text in texts] for key, texts in (("errors", errors), ("warnings", warnings))
-        }
+        found = {"errors": errors, "warnings": warnings}
+        body = {key: [{"message": text} for text in texts] for key, texts in found.items()}
         return JSONResponse(body, status_code=400 if errors else 200)
 
     # -- reading -----------------------------------------------------------------------------------------------------
@@ -271,23 +264,14 @@ class Protocol:
                 if file.lfs:
                     sibling["lfs"] = {"size": file.size, "sha256": file.sha256, "pointerSize": len(file.stored)}
             siblings.append(sibling)
+        first = repo.commits("main")[-1]
         body: dict[str, Any] = {
-            "_id": repo.commits("main")[-1].oid[:24],
-            "id": repo.repo_id,
-            "author": repo.repo_id.partition("/")[0],
-            "sha": commit.oid,
-            "lastModified": stamp(commit.date),
-            "createdAt": stamp(repo.commits("main")[-1].date),
-            "private": repo.private,
-            "gated": False,
-            "disabled": False,
-            "likes": 0,
-            "downloads": 0,
+            "_id": first.oid[:24], "id": repo.repo_id, "author": repo.repo_id.partition("/")[0], "sha": commit.oid,
+            "lastModified": stamp(commit.date), "createdAt": stamp(first.date), "private": repo.private,
+            "gated": False, "disabled": False, "likes": 0, "downloads": 0,
             "usedStorage": sum(len(content) for content in repo.objects.values()),
-            "tags": [str(tag) for tag in (card or {}).get("tags") or []],
-            "cardData": card,
-            "siblings": siblings,
-        }
+            "tags": [str(tag) for tag in (card or {}).get("tags") or []], "cardData": card, "siblings": siblings,
+        }  # fmt: skip
         if repo.kind == "model":
             body["modelId"] = repo.repo_id
         if "evalResults" in expand:
@@ -302,12 +286,8 @@ class Protocol:
         def listed(refs: Mapping[str, str], prefix: str) -> list[dict[str, str]]:
             return [{"name": name, "ref": prefix + name, "targetCommit": oid} for name, oid in sorted(refs.items())]
 
-        body = {
-            "branches": listed(repo.branches, "refs/heads/"),
-            "tags": listed(repo.tags, "refs/tags/"),
-            "converts": [],
-        }
-        return JSONResponse(body)
+        branches, tags = listed(repo.branches, "refs/heads/"), listed(repo.tags, "refs/tags/")
+        return JSONResponse({"branches": branches, "tags": tags, "converts": []})
 
     def entry(self, repo: Repo, commit: Commit, path: str, expand: bool) -> dict[str, Any] | None:
         file = commit.tree.get(path)
@@ -383,8 +363,6 @@ class Protocol:
     def lfs_batch(self, call: Call, kind: Kind, repo_id: str) -> Response:
         given = call.json()
         repo = self.find(call, kind, repo_id, write=True)
-        if self.user(call) is None:
-            raise HubError(401, "Invalid username or password.")
         objects: list[dict[str, Any]] = []
         for item in given["objects"]:
             entry: dict[str, Any] = {"oid": item["oid"], "size": item["size"]}
@@ -405,8 +383,7 @@ class Protocol:
     # -- writing -----------------------------------------------------------------------------------------------------
 
     def preupload(self, call: Call, repo: Repo, revision: str) -> Response:
-        if self.user(call) is None:
-            raise HubError(401, "Invalid username or password.")
+        self.known(call)
         commit = repo.resolve(revision)
         attributes = commit.tree.get(".gitattributes")
         answers = []
@@ -461,9 +438,7 @@ class Protocol:
         return JSONResponse({"discussions": found, "count": len(found), "start": 0})
 
     def commit(self, call: Call, repo: Repo, revision: str) -> Response:
-        user = self.user(call)
-        if user is None:
-            raise HubError(401, "Invalid username or password.")
+        user = self.known(call)
         operations = [json.loads(line) for line in call.body.splitlines() if line]
         header = next((item["value"] for item in operations if item["key"] == "header"), None)
         if header is None or not header.get("summary"):
@@ -498,9 +473,8 @@ class Protocol:
             if path in (above for name in tree for above in parents(name)):
                 raise HubError(400, f"{path} is a folder")
         if key == "file":
-            content = (
-                base64.b64decode(value["content"]) if value.get("encoding") == "base64" else value["content"].encode()
-            )
+            text = value["content"]
+            content = base64.b64decode(text) if value.get("encoding") == "base64" else text.encode()
             if len(content) > REGULAR_LIMIT:
                 raise HubError(413, f"{path} is larger than 10 MiB: it must go by LFS")
             if path == "README.md":

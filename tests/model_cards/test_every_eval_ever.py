@@ -17,15 +17,8 @@ import a_result
 
 # what the schema requires of each part, and the values that it allows
 REQUIRED: dict[str, set[str]] = {
-    "": {
-        "schema_version",
-        "evaluation_id",
-        "retrieved_timestamp",
-        "source_metadata",
-        "model_info",
-        "eval_library",
-        "evaluation_results",
-    },
+    "": {"schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata", "model_info", "eval_library",
+         "evaluation_results"},
     "source_metadata": {"source_type", "source_organization_name", "evaluator_relationship"},
     "eval_library": {"name", "version"},
     "model_info": {"name", "id", "additional_details"},
@@ -35,7 +28,7 @@ REQUIRED: dict[str, set[str]] = {
     "evaluation_results/metric_config": {"lower_is_better"},
     "evaluation_results/score_details": {"score"},
     "evaluation_results/score_details/uncertainty/confidence_interval": {"lower", "upper"},
-}
+}  # fmt: skip
 ALLOWED = {
     "source_metadata/source_type": {"documentation", "evaluation_run"},
     "source_metadata/evaluator_relationship": {"first_party", "third_party", "collaborative", "other"},
@@ -50,18 +43,13 @@ MODELS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "on the Hub, without an owner": (HUB | {"name": "gpt2"}, "unknown/gpt2", "self_deployed", "open_weights"),
     "a folder": ({"name": "/home/ann/runs/lora", "revision": "r"}, "unknown/lora", "self_deployed", "unknown"),
     "behind an interface": (
-        {"name": "openai/gpt-5", "revision": "r", "precision": "api"},
-        "openai/gpt-5",
-        "externally_managed",
-        "unknown",
+        {"name": "openai/gpt-5", "revision": "r", "precision": "api"}, "openai/gpt-5", "externally_managed", "unknown"
     ),
     "on a server": (
-        {"name": "vllm-completions/ORG/model", "revision": "r", "precision": "server"},
-        "vllm-completions/ORG/model",
-        "externally_managed",
-        "unknown",
+        {"name": "vllm-completions/ORG/model", "revision": "r", "precision": "server"}, "vllm-completions/ORG/model",
+        "externally_managed", "unknown",
     ),
-}
+}  # fmt: skip
 
 
 def estimate(value: float, low: float | None = None, high: float | None = None) -> dict[str, Any]:
@@ -97,10 +85,8 @@ def test_a_model(case: str) -> None:
     model, id, deployment, availability = MODELS[case]
     info = log({"changed/f1": estimate(1.5)}, **model)["model_info"]
     assert info["id"] == id
-    assert (info["additional_details"]["deployment_type"], info["additional_details"]["model_availability"]) == (
-        deployment,
-        availability,
-    )
+    wanted = {"deployment_type": deployment, "model_availability": availability}
+    assert info["additional_details"].items() >= wanted.items()
     assert "/home/" not in json.dumps(info)
 
 
@@ -134,10 +120,7 @@ def test_a_dataset_on_the_hub_and_one_elsewhere() -> None:
     scores = {"changed/f1": estimate(1.5)}
     [on_hub] = log(scores, "ORG/temporalwiki@2021.12")["evaluation_results"]
     [elsewhere] = log(scores, "/home/ann/data")["evaluation_results"]
-    assert (on_hub["source_data"]["source_type"], on_hub["source_data"]["hf_repo"]) == (
-        "hf_dataset",
-        "ORG/temporalwiki",
-    )
+    assert on_hub["source_data"].items() >= {"source_type": "hf_dataset", "hf_repo": "ORG/temporalwiki"}.items()
     assert on_hub["source_data"]["additional_details"]["revision"] == "2021.12"
     assert elsewhere["source_data"]["source_type"] == "other"
     assert "/home/" not in json.dumps(elsewhere)
@@ -148,18 +131,8 @@ def test_scores_that_are_neither_good_nor_bad_are_left_out() -> None:
     assert [one["metric_config"]["metric_name"] for one in log(scores)["evaluation_results"]] == ["f1"]
 
 
-NAMES = [
-    "../../x",
-    "..",
-    "a/../../b",
-    "ORG/.hidden",
-    "a b/c\n",
-    "x" * 5000,
-    "\u65e5" * 300,
-    "CON",
-    "data/nul.txt",
-    "a" * 90,
-]
+NAMES = ["../../x", "..", "a/../../b", "ORG/.hidden", "a b/c\n", "x" * 5000, "\u65e5" * 300, "CON", "data/nul.txt"]
+NAMES.append("a" * 90)
 
 
 def written(tmp_path: Path, hits: int = 1, **model: Any) -> list[Path]:
@@ -170,19 +143,12 @@ def written(tmp_path: Path, hits: int = 1, **model: Any) -> list[Path]:
 
 def problems(path: Path, top: Path) -> list[Any]:
     """Return what the database's own validator has against a file."""
-    core = pytest.importorskip(
-        "every_eval_ever.validator.validation_core",
-        reason="every-eval-ever, which needs Python 3.12, is not installed",
-    )
+    reason = "every-eval-ever, which needs Python 3.12, is not installed"
+    core = pytest.importorskip("every_eval_ever.validator.validation_core", reason=reason)
     there = {file.relative_to(top).as_posix() for file in top.rglob("*") if file.is_file()}
+    read = {"available_files": there, "read_repo_file": lambda name: (top / name).read_text("utf-8")}
     at = path.relative_to(top).as_posix()
-    report = core.validate_file(
-        path,
-        repo_path=at,
-        available_files=there,
-        read_repo_file=lambda name: (top / name).read_text("utf-8"),
-        run_semantic_checks=True,
-    )
+    report = core.validate_file(path, repo_path=at, run_semantic_checks=True, **read)
     developer = report.warnings and "developer" in report.warnings[0]["msg"]  # of models that have none
     return [*report.errors, *(() if developer else report.warnings)]
 
@@ -191,9 +157,8 @@ def problems(path: Path, top: Path) -> list[Any]:
 def test_the_databases_validator_takes_all_files(name: str, tmp_path: Path) -> None:
     revision = "c" * 40 if len(name) < 300 else "r"
     (path,) = written(tmp_path, name=name, revision=revision)
-    samples = path.with_name(f"{path.stem}_samples.jsonl")
-    assert problems(path, tmp_path / "out") == []
-    assert problems(samples, tmp_path / "out") == []
+    for file in (path, path.with_name(f"{path.stem}_samples.jsonl")):
+        assert problems(file, tmp_path / "out") == []
 
 
 def test_items_are_exported_with_their_scores(tmp_path: Path) -> None:

@@ -25,17 +25,9 @@ import a_result
 
 CARD = Path(__file__).with_name("model_card.md")
 RUN = {
-    "method": "lora",
-    "model": "gpt2",
-    "data": "ORG/temporalwiki@2021.12",
-    "config": "diffset-1112",
-    "past": None,
-    "lora.rank": 4,
-    "batch_size": 64,
-    "learning_rate": 1e-4,
-    "max_steps": None,
-    "gradient_checkpointing": False,
-}
+    "method": "lora", "model": "gpt2", "data": "ORG/temporalwiki@2021.12", "config": "diffset-1112", "past": None,
+    "lora.rank": 4, "batch_size": 64, "learning_rate": 1e-4, "max_steps": None, "gradient_checkpointing": False,
+}  # fmt: skip
 TRAINING: dict[str, Any] = {
     "run": RUN,
     "architecture": "decoder-only",
@@ -49,14 +41,8 @@ TRAINING: dict[str, Any] = {
     "loss": {"first": 3.5, "last": 3.25},
     "log": [{"step": 1, "loss": 3.5}],
 }
-HISTORY = {
-    "method": "lora",
-    "trained_on": ["diffset-1011", "diffset-1112"],
-    "base": "gpt2",
-    "learning_rate": 1e-4,
-    "parameters": {"trainable": 1000, "total": 1234567},
-    "tokens": 9876543,
-}
+HISTORY: dict[str, Any] = {"method": "lora", "base": "gpt2", "learning_rate": 1e-4, "tokens": 9876543}
+HISTORY |= {"trained_on": ["diffset-1011", "diffset-1112"], "parameters": TRAINING["parameters"]}
 BASE = Base("ORG/gpt2", "b" * 40, {"license": "mit"})
 
 
@@ -166,16 +152,13 @@ def test_what_was_learned_and_forgotten_comes_before_all_scores() -> None:
     scores = {"all/learned": estimate(33, 25, 41), "all/forgotten": estimate(-1), "strict/learned": estimate(9)}
     scores |= {"all/new_known": estimate(61, 55, 67), "all/old_known": estimate(80)}
     start = {"name": "/home/ann/gpt2", "revision": "r", "precision": "fp32"}
-    text = model_card(replace(PLAIN, results=[result(scores, start=start)]))
-    assert "\n| probes-1112 | gpt2 | 61.00 [55.00, 67.00] | 80.00 | 33.00 [25.00, 41.00] | -1.00 |\n" in text
-    from_folder = replace(PLAIN, results=[result(scores, start=start)], history=HISTORY | {"base": "/home/ann/gpt2"})
-    assert (
-        "\n| probes-1112 | ORG/gpt2 | 61.00 [55.00, 67.00] | 80.00 | 33.00 [25.00, 41.00] | -1.00 |\n"
-        in model_card(from_folder)
-    )
-    assert (
-        text.index("## What it knows, learned and forgot") < text.index("## How to use it") < text.index("## Scores")
-    )
+    card = replace(PLAIN, results=[result(scores, start=start)])
+    text, from_folder = model_card(card), replace(card, history=HISTORY | {"base": "/home/ann/gpt2"})
+    line = "\n| probes-1112 | {} | 61.00 [55.00, 67.00] | 80.00 | 33.00 [25.00, 41.00] | -1.00 |\n"
+    assert line.format("gpt2") in text
+    assert line.format("ORG/gpt2") in model_card(from_folder)
+    places = [text.index(f"## {title}") for title in ("What it knows, learned and forgot", "How to use it", "Scores")]
+    assert places == sorted(places)
     assert "What it knows" not in model_card(replace(PLAIN, results=[result(SCORES, start=start)]))
 
 
@@ -216,16 +199,11 @@ def test_a_model_that_was_trained_on_test_data_says_so_and_is_in_no_index() -> N
 def test_the_index_has_the_scores_that_the_hub_knows() -> None:
     scored = result(SCORES, data={"dataset": "O/t@v", "config": "probes-1112", "rows": {"changed": 9}, "hash": "h"})
     card = replace(PLAIN, results=[scored], datasets={"O/t@v": HubDataset("O/t", "c" * 40, {})})
-    found = ModelCard(model_card(card)).data.eval_results
-    assert found is not None
-    assert [(one.metric_type, one.metric_value, one.dataset_split) for one in found] == [
-        ("perplexity", 300.5, "changed"),
-        ("exact_match", 10.0, "changed"),
-        ("f1", 20.0, None),
-    ]
-    assert {(one.dataset_type, one.dataset_config, one.dataset_revision) for one in found} == {
-        ("O/t", "probes-1112", "c" * 40)
-    }
+    found = ModelCard(model_card(card)).data.eval_results or []
+    values = [(one.metric_type, one.metric_value, one.dataset_split) for one in found]
+    assert values == [("perplexity", 300.5, "changed"), ("exact_match", 10.0, "changed"), ("f1", 20.0, None)]
+    for one in found:
+        assert (one.dataset_type, one.dataset_config, one.dataset_revision) == ("O/t", "probes-1112", "c" * 40)
 
 
 def test_scores_without_older_rows_say_so_and_are_not_in_the_index() -> None:
@@ -297,11 +275,8 @@ HOSTILE = [
 def hostile(text: str) -> Card:
     run = {**RUN, "method": text, "model": text, "data": text, "config": text, "lora.rank": text, text: text}
     record = training(run=run, device=text, versions={text: text}, data={text: {text: text}})
-    scored = result(
-        {f"{text}/perplexity": estimate(2.0, 1.0, 3.0)},
-        config=text,
-        data={"dataset": text, "config": text, "rows": {text: 9}, "hash": text},
-    )
+    data = {"dataset": text, "config": text, "rows": {text: 9}, "hash": text}
+    scored = result({f"{text}/perplexity": estimate(2.0, 1.0, 3.0)}, data=data)
     history = {**HISTORY, "trained_on": [text], "base": text}
     base = Base("ORG/gpt2", "b" * 40, {"license": "other", "license_name": text, "license_link": text}, text)
     datasets = {text: HubDataset("ORG/temporalwiki", text, {})}
@@ -322,9 +297,8 @@ def check_is_data(text: str) -> None:
     body = written.split("\n---\n", 1)[1] if "\n---\n" in written else written
     plain = model_card(hostile("plain"))
     of_plain = plain.split("\n---\n", 1)[1]
-    assert [line for line in body.splitlines() if line.startswith("#")] == [
-        line for line in of_plain.splitlines() if line.startswith("#")
-    ]
+    headings = [[line for line in one.splitlines() if line.startswith("#")] for one in (body, of_plain)]
+    assert headings[0] == headings[1]
     assert not re.search(r"<\w|</", re.sub(r"```.*?```", "", body, flags=re.DOTALL))
     columns = [len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in body.split("\n") if line.startswith("|")]
     assert columns == [len(re.findall(r"\|", line)) for line in of_plain.split("\n") if line.startswith("|")]

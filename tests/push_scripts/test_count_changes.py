@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -38,24 +38,13 @@ def month(
 ) -> Manifest:
     """Return a manifest with the paper's numbers, and numbers of the same size for the other counts."""
     prev, recent = interval.split("-")
+    dates = {"prev": prev, "recent": recent, "wikidata_prev": prev, "wikidata_recent": recent}
+    options = {"seed": 0, "unchanged_fraction": 0.001, "compare": "exact", "caps": [0.01, 0.05, 0.05], "include": []}
     extracted = {"pages": {"read": 54_000_000, "articles": 6_300_000, "redirects": 9_900_000}}
     entities = {"entities": {"items": 94_000_000, "properties": 9_000}, "statements": {"facts": 700_000_000}}
     return {
-        "interval": {
-            "wiki": "enwiki",
-            "prev": prev,
-            "recent": recent,
-            "wikidata_prev": prev,
-            "wikidata_recent": recent,
-        },
-        "options": {
-            "seed": 0,
-            "unchanged_fraction": 0.001,
-            "compare": "exact",
-            "caps": [0.01, 0.05, 0.05],
-            "include": [],
-            "allow_truncated": False,
-        },
+        "interval": {"wiki": "enwiki", **dates},
+        "options": options | {"allow_truncated": False},
         "configs": {},
         "counts": {
             "extracts": {
@@ -100,14 +89,15 @@ def place(manifest: Manifest, path: str) -> tuple[dict[str, Any], str]:
     return at, last
 
 
-def times(path: str, factor: float) -> Callable[[Manifest], None]:
-    def change(manifest: Manifest) -> None:
-        at, last = place(manifest, path)
-        found = at[last]
-        values = {key: int(n * factor) for key, n in found.items()} if isinstance(found, dict) else int(found * factor)
-        at[last] = values
+def multiply(manifest: Manifest, path: str, factor: float) -> None:
+    at, last = place(manifest, path)
+    found = at[last]
+    at[last] = {key: int(n * factor) for key, n in found.items()} if isinstance(found, dict) else int(found * factor)
 
-    return change
+
+def put(manifest: Manifest, path: str, count: int) -> None:
+    at, last = place(manifest, path)
+    at[last] = {"one": count} if isinstance(at[last], dict) else count
 
 
 def said(manifest: Manifest, before: Manifest) -> list[str]:
@@ -133,33 +123,27 @@ def test_no_month_of_the_paper_jumps_against_another(now: str, then: str) -> Non
 )
 def test_half_or_double_of_a_month_of_the_paper_is_a_jump(interval: str, factor: float, path: str, what: str) -> None:
     manifest = month(interval, *PAPER[interval])
-    times(path, factor)(manifest)
+    multiply(manifest, path, factor)
     assert said(manifest, month(interval, *PAPER[interval])) == [what]
 
 
 # a fault -> the count that it changes, the factor, and the count that is reported
 FAULTS: dict[str, tuple[str, float, str]] = {
-    "a part of the earlier dump was not read": (
-        "extracts/wiki-extract prev/pages/read", 0.85, "pages read in the earlier dump",
-    ),
-    "articles were taken for redirects": (
-        "extracts/wiki-extract recent/pages/articles", 0.8, "articles in the later dump",
-    ),
-    "members of Wikidata were not read": (
+    "part of a dump not read": ("extracts/wiki-extract prev/pages/read", 0.85, "pages read in the earlier dump"),
+    "articles taken for redirects": ("extracts/wiki-extract recent/pages/articles", 0.8, "articles in the later dump"),
+    "members of Wikidata not read": (
         "extracts/wikidata-extract recent/entities/items", 0.7, "items in the later Wikidata dump",
     ),
-    "statements were not read": (
+    "statements not read": (
         "extracts/wikidata-extract recent/statements/facts", 0.5, "facts in the later Wikidata dump",
     ),
     "every page looks new": ("pages/new", 18.0, "new articles"),
     "the parser gives up": ("pages/dropped", 30.0, "articles dropped"),
-    "pages were not found again": ("prev_pages/deleted", 40.0, "articles deleted"),
-    "facts were not found again": ("facts/changed", 100.0, "facts categorised as changed"),
-    "facts of before were lost": ("facts/deleted", 0.1, "facts categorised as deleted"),
+    "pages not found again": ("prev_pages/deleted", 40.0, "articles deleted"),
+    "facts not found again": ("facts/changed", 100.0, "facts categorised as changed"),
+    "facts of before lost": ("facts/deleted", 0.1, "facts categorised as deleted"),
     "no deleted fact is kept": ("probes/deleted/kept", 0.0, "probes kept, deleted"),
-    "the texts were not there to align with": (
-        "probes/unchanged/aligned", 0.1, "share of unchanged facts that are aligned",
-    ),
+    "no texts to align with": ("probes/unchanged/aligned", 0.1, "share of unchanged facts that are aligned"),
     "any text aligns": ("probes/changed/aligned", 19.0, "share of changed facts that are aligned"),
 }  # fmt: skip
 
@@ -168,7 +152,7 @@ FAULTS: dict[str, tuple[str, float, str]] = {
 def test_a_fault_is_said(fault: str) -> None:
     path, factor, what = FAULTS[fault]
     manifest = month()
-    times(path, factor)(manifest)
+    multiply(manifest, path, factor)
     assert said(manifest, month()) == [what]
 
 
@@ -192,7 +176,7 @@ def test_a_fault_is_said(fault: str) -> None:
 )  # fmt: skip
 def test_a_line_names_both_counts_the_month_and_the_change(interval: str, path: str, factor: float, line: str) -> None:
     manifest = month(interval)
-    times(path, factor)(manifest)
+    multiply(manifest, path, factor)
     assert changes(manifest, month()) == [line]
 
 
@@ -222,7 +206,7 @@ LONGER = [
 def test_what_happened_is_compared_per_day(interval: str, factor: float, jumped: bool) -> None:
     manifest = month(interval)
     for path in HAPPENED:
-        times(path, factor)(manifest)
+        multiply(manifest, path, factor)
     lines = changes(manifest, month())
     assert ("articles in the diffset" in {line.split(":")[0] for line in lines}) == jumped, lines
     assert bool(lines) == jumped, lines
@@ -233,7 +217,7 @@ def test_facts_are_compared_by_the_days_of_wikidata() -> None:
     manifest, before = month("20210901-20211001"), month("20210801-20210901")
     before["interval"] |= {"wikidata_prev": "20210802", "wikidata_recent": "20210830"}  # 28 days
     manifest["interval"] |= {"wikidata_prev": "20210830", "wikidata_recent": "20211004"}  # 35 days
-    times("facts/changed", 1.9)(manifest)  # 1.52 a day
+    multiply(manifest, "facts/changed", 1.9)  # 1.52 a day
     assert changes(manifest, before) == []
     assert changes(before, manifest) == []
     before["interval"] |= {"wikidata_prev": "20210726"}  # also 35 days
@@ -276,7 +260,7 @@ def test_snapshots_grow_with_the_months_between_them() -> None:
         ("20211201-20220101", 0.6, True),
     ):
         manifest = month(interval)
-        times(grown, factor)(manifest)
+        multiply(manifest, grown, factor)
         assert (said(manifest, month()) == ["articles in the later dump"]) == jumped, (interval, factor)
         assert bool(changes(manifest, month())) == jumped
 
@@ -298,8 +282,8 @@ SMALL = [
 @pytest.mark.parametrize(("now", "then", "jumped"), SMALL)
 def test_small_counts_have_the_play_of_chance(now: int, then: int, jumped: bool) -> None:
     manifest, before = month(), month()
-    manifest["counts"]["probes"]["deleted"]["kept"] = now
-    before["counts"]["probes"]["deleted"]["kept"] = then
+    put(manifest, "probes/deleted/kept", now)
+    put(before, "probes/deleted/kept", then)
     assert bool(changes(manifest, before)) == bool(changes(before, manifest)) == jumped
 
 
@@ -365,9 +349,8 @@ def test_ten_times_as_much_of_a_large_count_always_jumps(path: str, count: int, 
     few, many = month(), month()
     if path == "diffset/words":
         count *= 1_000
-    for manifest, value in ((few, count), (many, 10 * count)):
-        at, last = place(manifest, path)
-        at[last] = {"one": value} if isinstance(at[last], dict) else value
+    put(few, path, count)
+    put(many, path, 10 * count)
     assert len(changes(many, few) if more else changes(few, many)) == 1
 
 
@@ -377,8 +360,7 @@ def test_what_is_nearer_never_jumps_alone(path: str, first: int, then: int, step
     near, far, before = month(), month(), month()
     between = then + (first - then) // (step + 1) if first >= then else then - (then - first) // (step + 1)
     for manifest, value in ((near, between), (far, first), (before, then)):
-        at, last = place(manifest, path)
-        at[last] = {"one": value} if isinstance(at[last], dict) else value
+        put(manifest, path, value)
     assert len(changes(near, before)) <= len(changes(far, before))
 
 
@@ -405,15 +387,11 @@ def test_the_months_of_a_world_do_not_jump(built: Sequence[Manifest]) -> None:
 
 def test_every_count_is_where_the_builder_writes_it(built: Sequence[Manifest]) -> None:
     """Every compared count exists in a manifest of the builder."""
-    paths = [*HAPPENED[:9], "probes/unchanged/kept", "facts/unchanged"] + [
-        f"extracts/{stage} {side}/{count}"
-        for stage, counts in (
-            ("wiki-extract", ("pages/read", "pages/articles")),
-            ("wikidata-extract", ("entities/items", "statements/facts")),
-        )
-        for side in ("prev", "recent")
-        for count in counts
+    counts = [f"wiki-extract {side}/pages/{count}" for side in ("prev", "recent") for count in ("read", "articles")]
+    counts += [
+        f"wikidata-extract {side}/{of}" for side in ("prev", "recent") for of in ("entities/items", "statements/facts")
     ]
+    paths = [*HAPPENED[:9], "probes/unchanged/kept", "facts/unchanged", *(f"extracts/{count}" for count in counts)]
     for path in paths:
         at, last = place(built[0], path)
         assert isinstance(at[last], int) or all(isinstance(n, int) for n in at[last].values()), path

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,14 @@ def month(folder: Path, number: int, **options: Any) -> None:
 
 def run(folder: Path, repo_id: str = REPO, **options: Any) -> list[str]:
     return list(publish_dataset(folder, repo_id, **options))
+
+
+def refused(folder: Path, said: str, repo_id: str = REPO, kind: type[InputError] = InputError, **options: Any) -> None:
+    """Check that it is refused in one line."""
+    with pytest.raises(InputError, match=said) as error:
+        run(folder, repo_id, **options)
+    assert "\n" not in str(error.value)
+    assert type(error.value) is kind
 
 
 def files(hub: LoopbackHub, revision: str = "main") -> dict[str, bytes]:
@@ -97,8 +106,7 @@ def test_a_seal_is_sent_alone_or_with_a_month_and_never_changes(folder: Path, hu
     assert_consistent(hub)
     (folder / "seals" / "2022-02.json").unlink()
     seal(folder, "2022-02", seed=5)
-    with pytest.raises(InputError, match=r"has another seals/2022-02\.json, and a published seal never changes"):
-        run(folder)
+    refused(folder, r"has another seals/2022-02\.json, and a published seal never changes")
 
 
 KEYS = """
@@ -233,10 +241,8 @@ def test_a_section_and_changed_settings_of_the_maintainer_survive_the_next_month
 ) -> None:
     month(folder, 0)
     run(folder)
-    text = files(hub)["README.md"].decode()
-    text = text.replace("pretty_name: TemporalWiki", "pretty_name: Our Wiki").replace(
-        "<!-- /yours -->", "![relations](relations.png)\n<!-- /yours -->"
-    )
+    text = files(hub)["README.md"].decode().replace("pretty_name: TemporalWiki", "pretty_name: Our Wiki")
+    text = text.replace("<!-- /yours -->", "![relations](relations.png)\n<!-- /yours -->")
     hub.commit("dataset", REPO, {"README.md": text.encode()})
     for number in (1, 2):
         month(folder, number)
@@ -315,23 +321,20 @@ def test_a_tag_of_ones_own(folder: Path, hub: LoopbackHub) -> None:
     run(folder, tag="v1")
     assert set(hub.repo("dataset", REPO).tags) == {"v1"}
     assert run(folder) == [f"datasets/{REPO}: up to date"]  # its tag is remembered
-    with pytest.raises(InputError, match=r"is published already, as v1, not as v2"):
-        run(folder, tag="v2")
+    refused(folder, "is published already, as v1, not as v2", tag="v2")
 
 
 def test_a_tag_of_ones_own_for_a_month_before_the_newest(folder: Path, hub: LoopbackHub) -> None:
-    month(folder, 1)
-    run(folder)
-    month(folder, 0)
-    run(folder, tag="first")
+    for number, tag in ((1, None), (0, "first")):
+        month(folder, number)
+        run(folder, tag=tag)
     assert set(hub.repo("dataset", REPO).tags) == {"2022.01", "first"}
 
 
 def test_a_tag_that_a_killed_publisher_did_not_make_is_made_by_the_next(folder: Path, hub: LoopbackHub) -> None:
     month(folder, 0)
     hub.fault("POST", "/tag/", status=403)
-    with pytest.raises(InputError, match="not allowed"):
-        run(folder)
+    refused(folder, "not allowed")
     commit = hub.repo("dataset", REPO).branches["main"]
     other = folder.with_name("other")
     month(other, 1)
@@ -386,10 +389,7 @@ def _escape(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (
-            lambda folder: _a_file(folder).write_bytes(b"PAR1"),
-            "train-00000-of-00001.parquet: not the file that the manifest describes; .*build",
-        ),
+        (lambda folder: _a_file(folder).write_bytes(b"PAR1"), "train-00000-of-00001.parquet: not the file .*build"),
         (lambda folder: _a_file(folder).unlink(), "train-00000-of-00001.parquet: missing; .*build"),
         (_escape, "json: .*it says that 'train' of diffset-20211101-20211201 is in 'data/../../secret"),
         (lambda folder: shutil.rmtree(folder / "manifests"), "no manifests in it, so it is no dataset folder"),
@@ -399,9 +399,7 @@ def _escape(folder: Path) -> None:
 def test_a_folder_that_is_not_whole_is_refused(spoil: Any, said: str, folder: Path, hub: LoopbackHub) -> None:
     month(folder, 0)
     spoil(folder)
-    with pytest.raises(InputError, match=said) as error:
-        run(folder)
-    assert "\n" not in str(error.value)
+    refused(folder, said)
     assert {request.method for request in hub.requests} <= {"GET"}
 
 
@@ -441,15 +439,10 @@ def test_a_manifest_of_another_shape_is_refused_here_and_on_the_hub(
     SHAPES[shape](manifest)
     theirs = json.dumps(manifest | {"tag": "2021.12"}).encode()
     hub.commit("dataset", "ORG/theirs", {"manifests/20211101-20211201.json": theirs})
-    other = folder.with_name("other")
-    month(other, 1)
-    with pytest.raises(InputError, match=r"^datasets/ORG/theirs: manifests/20211101-20211201\.json: ") as error:
-        run(other, "ORG/theirs")
-    assert "\n" not in str(error.value)
+    month(folder.with_name("other"), 1)
+    refused(folder.with_name("other"), r"^datasets/ORG/theirs: manifests/20211101-20211201\.json: ", "ORG/theirs")
     path.write_text(json.dumps(manifest), "utf-8")
-    with pytest.raises(InputError, match=r"manifests/.*json: ") as error:
-        run(folder)
-    assert "\n" not in str(error.value)
+    refused(folder, r"manifests/.*json: ")
     assert {request.method for request in hub.requests} <= {"GET", "HEAD"}
 
 
@@ -458,8 +451,7 @@ def test_a_manifest_on_the_hub_names_its_tag(tag: Any, folder: Path, hub: Loopba
     month(folder, 0)
     manifest = json.loads((folder / "manifests" / "20211101-20211201.json").read_text("utf-8")) | {"tag": tag}
     hub.commit("dataset", REPO, {"manifests/20211101-20211201.json": json.dumps(manifest).encode()})
-    with pytest.raises(InputError, match=r"it has no tag|`\$\.tag`"):
-        run(folder)
+    refused(folder, r"it has no tag|`\$\.tag`")
 
 
 @pytest.mark.parametrize("linked", ["file", "folder"])
@@ -469,8 +461,7 @@ def test_a_link_out_of_the_folder_is_not_followed(linked: str, folder: Path, hub
     path = file if linked == "file" else file.parent
     path.rename(folder.parent / "elsewhere")
     path.symlink_to(folder.parent / "elsewhere")
-    with pytest.raises(InputError, match=r"parquet: is a link out of the folder; publish a copy without links"):
-        run(folder)
+    refused(folder, r"parquet: is a link out of the folder; publish a copy without links")
     assert {request.method for request in hub.requests} <= {"GET"}
 
 
@@ -482,12 +473,9 @@ def test_a_mended_month_takes_the_place_of_a_wrong_one_in_one_commit(
     run(folder)
     mended = folder.with_name("mended")
     add_month(mended, *MONTHS[0], [article(99)])
-    with pytest.raises(InputError, match="use --replace and another --tag"):
-        run(mended)
-    with pytest.raises(UsageError, match="--replace needs --tag"):
-        run(mended, replace=True)
-    with pytest.raises(InputError, match=r"the tag 2021\.12 exists already"):
-        run(mended, replace=True, tag="2021.12")
+    refused(mended, "use --replace and another --tag")
+    refused(mended, "--replace needs --tag", kind=UsageError, replace=True)
+    refused(mended, r"the tag 2021\.12 exists already", replace=True, tag="2021.12")
     run(mended, replace=True, tag="2021.12.1")
     loaded = f"""
 import datasets
@@ -500,8 +488,7 @@ for name, revision in (("1112", "2021.12"), ("1112", "2021.12.1"), ("1112", None
     tags = set(hub.repo("dataset", REPO).tags)
     assert tags == {"2021.12", "2022.01", "2021.12.1"}
     month(folder, 2)  # where the wrong month lies still
-    with pytest.raises(InputError, match="with other bytes"):
-        run(folder)
+    refused(folder, "with other bytes")
     run(folder, interval="20220101-20220201")
     assert set(hub.repo("dataset", REPO).tags) == {*tags, "2022.02"}
 
@@ -515,79 +502,54 @@ def test_stale_shards_of_a_month_go_with_its_manifest(folder: Path, hub: Loopbac
     assert stale not in files(hub)
 
 
-def _other_bytes(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
+def instead(folder: Path, prev: str, recent: str, i: int = 99, **options: Any) -> None:
+    """Make the folder anew, with another month."""
     shutil.rmtree(folder)
-    add_month(folder, *MONTHS[0], [article(99)])
-    return {}
+    add_month(folder, prev, recent, [article(i)], **options)
 
 
-def _other_whole(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
-    shutil.rmtree(folder)  # wikipedia-20211201 also belongs to another interval, with other articles
-    add_month(folder, "20211001", "20211201", [article(99)])
-    return {}
+# what comes after the first month was published, the options, and the error
+REFUSED: dict[str, tuple[Callable[[Path, LoopbackHub], object], dict[str, Any], str]] = {
+    "other bytes": (
+        lambda folder, _: instead(folder, *MONTHS[0]), {},
+        r"\w+-20211101-20211201 is published already \(tag 2021\.12\) with other bytes",
+    ),
+    "a whole text of another interval": (
+        lambda folder, _: instead(folder, "20211001", "20211201"), {},
+        r"wikipedia-20211201 is published already \(tag 2021\.12\) with other bytes",
+    ),
+    "another wiki": (
+        lambda folder, _: instead(folder, *MONTHS[1], wiki="kowiki"), {},
+        "a repository has one wiki, not enwiki and kowiki",
+    ),
+    "the tag of another": (
+        lambda folder, _: add_month(folder, "20211202", "20211220", [article(4)]), {"tag": "2021.12"},
+        r"the tag 2021\.12 belongs to 20211101-20211201; choose another one with --tag",
+    ),
+    "two with a tag": (
+        lambda folder, _: [month(folder, 1), month(folder, 2)], {"tag": "v2", "kind": UsageError},
+        "there are 2 intervals to publish .*20211201-20220101, 20220101-20220201",
+    ),
+    "a broken manifest on the Hub": (
+        lambda _, hub: hub.commit("dataset", REPO, {"manifests/20210101-20210201.json": b"[]"}), {},
+        "manifests/20210101-20210201.json: not a manifest of temporalwiki",
+    ),
+}  # fmt: skip
 
 
-def _other_wiki(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
-    shutil.rmtree(folder)
-    month(folder, 1)
-    path = folder / "manifests" / "20211201-20220101.json"
-    path.write_text(path.read_text("utf-8").replace('"enwiki"', '"kowiki"'), "utf-8")
-    return {}
-
-
-def _tag_of_another(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
-    add_month(folder, "20211202", "20211220", [article(4)])
-    return {"tag": "2021.12"}
-
-
-def _two_with_a_tag(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
-    month(folder, 1)
-    month(folder, 2)
-    return {"tag": "v2"}
-
-
-def _jump(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
-    month(folder, 1)
-    return {"jump": ["articles in the diffset: 1 now, 300,000 in 20211101-20211201"]}
-
-
-def _broken_remote(folder: Path, hub: LoopbackHub) -> dict[str, Any]:
-    hub.commit("dataset", REPO, {"manifests/20210101-20210201.json": b"[]"})
-    return {}
-
-
-@pytest.mark.parametrize(
-    ("prepare", "said"),
-    [
-        (_other_bytes, r"\w+-20211101-20211201 is published already \(tag 2021\.12\) with other bytes"),
-        (_other_whole, r"wikipedia-20211201 is published already \(tag 2021\.12\) with other bytes"),
-        (_other_wiki, "a repository has one wiki, not enwiki and kowiki"),
-        (_tag_of_another, r"the tag 2021\.12 belongs to 20211101-20211201; choose another one with --tag"),
-        (_two_with_a_tag, "there are 2 intervals to publish .*20211201-20220101, 20220101-20220201"),
-        (_jump, "counts jump: articles in the diffset: 1 now, 300,000 .*--accept-jump"),
-        (_broken_remote, "manifests/20210101-20210201.json: not a manifest of temporalwiki"),
-    ],
-)
+@pytest.mark.parametrize("case", REFUSED)
 def test_what_must_not_be_published_is_refused_before_anything_is_sent(
-    prepare: Any, said: str, folder: Path, hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
+    case: str, folder: Path, hub: LoopbackHub
 ) -> None:
     month(folder, 0)
     run(folder)
-    options = prepare(folder, hub)
+    prepare, options, said = REFUSED[case]
+    prepare(folder, hub)
     before = hub.repo("dataset", REPO).branches["main"]
-    jump = options.pop("jump", None)
-    if jump:
-        monkeypatch.setattr(dataset, "large_changes", lambda _manifest, _before: jump)
     hub.requests.clear()
-    with pytest.raises(InputError, match=said) as error:
-        run(folder, **options)
-    assert "\n" not in str(error.value)
-    assert isinstance(error.value, UsageError) == (prepare is _two_with_a_tag)
+    refused(folder, said, **options)
     assert {request.method for request in hub.requests} <= {"GET", "HEAD"}
     assert hub.repo("dataset", REPO).branches == {"main": before}
-    if jump:
-        run(folder, accept_jump=True)
-        assert "2022.01" in hub.repo("dataset", REPO).tags
 
 
 def test_counts_are_compared_with_those_of_the_month_before(
@@ -602,15 +564,16 @@ def test_counts_are_compared_with_those_of_the_month_before(
     assert compared == {(second, first), (third, second)}
 
 
-def test_what_is_refused_of_a_later_month_is_so_before_an_earlier_one_is_sent(
+def test_a_jump_of_a_later_month_stops_the_earlier_ones_until_it_is_accepted(
     folder: Path, hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(3):
         month(folder, number)
     monkeypatch.setattr(dataset, "large_changes", lambda one, _: ["x"] * (one.interval.recent == "20220201"))
-    with pytest.raises(InputError, match="counts jump: x"):
-        run(folder)
+    refused(folder, "counts jump: x; .*--accept-jump")
     assert not hub._protocol.repos
+    run(folder, accept_jump=True)
+    assert set(hub.repo("dataset", REPO).tags) == {"2021.12", "2022.01", "2022.02"}
 
 
 def test_a_dry_run_says_what_is_then_done(folder: Path, hub: LoopbackHub) -> None:
@@ -635,13 +598,9 @@ def test_a_damaged_copy_of_a_published_month_is_noticed(deleted: bool, folder: P
         file.unlink()
     else:
         file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(InputError) as error:
-        run(folder)
     problem = "missing" if deleted else "not the file that the manifest describes"
-    assert str(error.value) == (
-        f"{folder}: data/diffset-20211101-20211201/{file.name}: {problem}; `hf download {REPO} --repo-type dataset "
-        f"--revision 2021.12 --include 'data/*20211201/*' --local-dir {folder}` fetches the published copy"
-    )
+    command = f"hf download {REPO} --repo-type dataset --revision 2021.12 --include 'data/*20211201/*' --local-dir"
+    refused(folder, re.escape(f"{folder}: data/{FULL}/{file.name}: {problem}; `{command} {folder}` fetches"))
     assert "2022.01" not in hub.repo("dataset", REPO).tags
     patterns = "data/*20211201/*"  # as the command says
     snapshot_download(REPO, repo_type="dataset", revision="2021.12", allow_patterns=patterns, local_dir=folder)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -42,13 +43,12 @@ from a_folder import contents, without_manifests
 from a_month import add_month, article
 from faults.rows import ONE_LINE
 from file_server import Fault, FileServer, served
-from loopback_hub import LoopbackHub
+from loopback_hub import LoopbackHub, Repo
 
-REPO, SPACE = "ORG/temporalwiki", "ORG/board"
+REPO, CKL, SPACE = "ORG/temporalwiki", "ORG/ckl", "ORG/board"
 TRIES = len(WAITS) + 1
 DATES = ("20210801", "20210901", "20211001", "20211101")
-Run = Callable[..., tuple[int, list[str], str]]
-Has = Callable[..., None]
+FIRST: dict[str, bytes] = {}  # the files of the first month on the Hub
 
 
 @pytest.fixture(scope="module")
@@ -64,36 +64,88 @@ def everything(dumps: Path) -> dict[str, bytes]:
     return served(dumps)
 
 
-@pytest.fixture()
-def server(everything: Mapping[str, bytes]) -> Iterator[FileServer]:
-    with FileServer({}) as server:
-        yield server
+@dataclass
+class Job:
+    """The command, between a dump server and a Hub."""
 
+    hub: LoopbackHub
+    server: FileServer
+    everything: Mapping[str, bytes]
+    place: Path
+    capsys: pytest.CaptureFixture[str]
 
-@pytest.fixture()
-def has(server: FileServer, everything: Mapping[str, bytes]) -> Has:
-    """Let the dump server have these dates and no others."""
+    def has(self, *dates: str) -> None:
+        """Let the dump server have these dates and no others."""
+        found = {path: of for path, of in self.everything.items() if any(f"/{date}/" in path for date in dates)}
+        self.server.files = found
+        self.server.requests.clear()
 
-    def has(*dates: str) -> None:
-        server.files = {path: data for path, data in everything.items() if any(f"/{date}/" in path for date in dates)}
-        server.requests.clear()
-
-    return has
-
-
-@pytest.fixture()
-def run(
-    hub: LoopbackHub, server: FileServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any
-) -> Run:
-    """Run the command; its exit status, the lines that it says, and what it says on stderr."""
-
-    def run(*words: str, place: Path = tmp_path) -> tuple[int, list[str], str]:
-        where = ["--dumps", str(place / "dumps"), "--out", str(place / "temporalwiki"), "--mirror", server.url]
+    def run(self, *words: str, place: Path | None = None) -> tuple[int, list[str], str]:
+        """Return the exit status, the lines that it says, and what it says on stderr."""
+        at = place or self.place
+        where = ["--dumps", str(at / "dumps"), "--out", str(at / "temporalwiki"), "--mirror", self.server.url]
         status = main(["monthly", "--wiki", "enwiki", "--repo", REPO, "--jobs", "1", *where, *words])
-        said = capsys.readouterr()
+        said = self.capsys.readouterr()
         return status, said.out.splitlines(), said.err
 
-    return run
+    def done(self, *words: str, place: Path | None = None) -> list[str]:
+        """Return the lines of a run that goes well."""
+        status, said, err = self.run(*words, place=place)
+        assert status == 0, (said, err)
+        return said
+
+    def failed(self, *words: str, place: Path | None = None) -> str:
+        """Return the last line on stderr of a run that fails."""
+        status, _, err = self.run(*words, place=place)
+        assert status == 1
+        return err.splitlines()[-1]
+
+    def fetched(self) -> set[str]:
+        """Return the dump files that were asked for; listings do not count."""
+        return {request.path for request in self.server.asked(r"\.(bz2|gz)$")}
+
+    def sent(self) -> list[str]:
+        """Return the paths of the requests that write."""
+        return [request.path for request in self.hub.requests if request.method not in ("GET", "HEAD")]
+
+    @property
+    def months(self) -> Repo:
+        """The dataset of months on the Hub."""
+        return self.hub.repo("dataset", REPO)
+
+    @property
+    def ckl(self) -> Repo:
+        """The dataset of live CKL on the Hub."""
+        return self.hub.repo("dataset", CKL)
+
+    def tags(self) -> list[str]:
+        return sorted(self.months.tags)
+
+    def manifest(self, name: str) -> dict[str, Any]:
+        return dict(json.loads(self.months.files()[f"manifests/{name}.json"]))
+
+    def publish_first(self) -> None:
+        """Let the Hub hold the first month, as the job publishes it from another machine."""
+        if not FIRST:
+            self.has(*DATES[:2])
+            self.done()
+            FIRST.update(self.months.files())
+        else:
+            self.hub.commit("dataset", REPO, FIRST, tag="2021.09")
+
+    def change_first(self, change: Callable[[dict[str, Any]], object]) -> None:
+        """Let the Hub hold another manifest of the first month."""
+        found = self.manifest("20210801-20210901")
+        change(found)
+        self.hub.commit("dataset", REPO, {"manifests/20210801-20210901.json": json.dumps(found).encode()})
+
+
+@pytest.fixture()
+def job(
+    hub: LoopbackHub, everything: Mapping[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Job]:
+    with FileServer({}) as server:
+        yield Job(hub, server, everything, tmp_path, capsys)
 
 
 @pytest.fixture()
@@ -103,9 +155,7 @@ def all_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--accept-dates",)])
-def test_dates_are_accepted_if_asked(
-    words: tuple[str, ...], has: Has, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_dates_are_accepted_if_asked(words: tuple[str, ...], job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     found = list[bool]()
 
     def stopped(*given: Any) -> None:
@@ -113,8 +163,8 @@ def test_dates_are_accepted_if_asked(
         raise InputError("stopped")
 
     monkeypatch.setattr(monthly, "build", stopped)
-    has(*DATES[:2])
-    assert run(*words)[0] == 1
+    job.has(*DATES[:2])
+    job.failed(*words)
     assert found == [bool(words)]
 
 
@@ -141,136 +191,105 @@ def built_once(
         monkeypatch.setattr(monthly, "build", built)
 
 
-def fetched(server: FileServer) -> set[str]:
-    """Dump files that were asked for, as dates; listings do not count."""
-    return {request.path for request in server.asked(r"\.(bz2|gz)$")}
-
-
-def sent(hub: LoopbackHub) -> list[str]:
-    return [f"{request.method} {request.path}" for request in hub.requests if request.method not in ("GET", "HEAD")]
-
-
-def tags(hub: LoopbackHub) -> list[str]:
-    return sorted(hub.repo("dataset", REPO).tags)
-
-
-def manifest(hub: LoopbackHub, name: str) -> dict[str, Any]:
-    return dict(json.loads(hub.repo("dataset", REPO).files()[f"manifests/{name}.json"]))
-
-
 @pytest.mark.usefixtures("all_unchanged")
-def test_the_live_ckl_of_each_month_goes_to_a_dataset_of_its_own(run: Run, hub: LoopbackHub, has: Has) -> None:
+def test_the_live_ckl_of_each_month_goes_to_a_dataset_of_its_own(job: Job) -> None:
     months = ["20210801-20210901", "20210901-20211001"]
-    has(*DATES[:2])
-    status, said, _ = run("--ckl", "ORG/ckl", "--dry-run")
-    assert status == 0
+    job.has(*DATES[:2])
+    said = job.done("--ckl", CKL, "--dry-run")
     assert said[-1] == (
         f"datasets/ORG/ckl: would publish updatedlama-{months[0]}, newlama-{months[0]}, "
         f"invariantlama-{months[0]}, except those without rows"
     )
-    assert sent(hub) == []
-    assert run("--ckl", "ORG/ckl")[0] == 0
-    has(*DATES[:3])
-    assert run()[0] == 0  # a month without it, which the next run with it makes up for
-    assert run("--ckl", "ORG/ckl")[0] == 0
-    ckl = hub.repo("dataset", "ORG/ckl")
+    assert job.sent() == []
+    job.done("--ckl", CKL)
+    job.has(*DATES[:3])
+    job.done()  # a month without it, which the next run with it makes up for
+    job.done("--ckl", CKL)
     wanted = {f"{kind}-{month}" for kind in ("updatedlama", "newlama") for month in months}
     wanted |= {f"invariantlama-{months[0]}", "invariantlama-20210801-20211001"}
-    assert {path[10:-5] for path in ckl.files() if path.startswith("manifests/")} == wanted
-    assert sorted(ckl.tags) == ["2021.09", "2021.10"]
-    hub.requests.clear()
-    status, said, _ = run("--ckl", "ORG/ckl")
-    assert (status, sent(hub)) == (0, [])
-    assert said[-1] == f"datasets/ORG/ckl: has all configs up to {months[1]}"
-    before = dict(ckl.tags)
-    del ckl.tags["2021.10"]  # as after a kill between the commit and its tag
-    assert run("--ckl", "ORG/ckl")[0] == 0
-    assert hub.repo("dataset", "ORG/ckl").tags == before
+    assert {path[10:-5] for path in job.ckl.files() if path.startswith("manifests/")} == wanted
+    assert sorted(job.ckl.tags) == ["2021.09", "2021.10"]
+    job.hub.requests.clear()
+    assert job.done("--ckl", CKL)[-1] == f"datasets/ORG/ckl: has all configs up to {months[1]}"
+    assert job.sent() == []
+    before = dict(job.ckl.tags)
+    del job.ckl.tags["2021.10"]  # as after a kill between the commit and its tag
+    job.done("--ckl", CKL)
+    assert job.ckl.tags == before
 
 
 @pytest.mark.usefixtures("all_unchanged")
-def test_live_ckl_of_months_whose_folder_is_gone_is_made_of_what_the_hub_has(
-    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path
-) -> None:
+def test_live_ckl_of_months_whose_folder_is_gone_is_made_of_what_the_hub_has(job: Job, tmp_path: Path) -> None:
     months = ["20210801-20210901", "20210901-20211001", "20211001-20211101"]
     for last in (2, 3):
-        has(*DATES[:last])
-        assert run()[0] == 0
-    assert run("--ckl", "ORG/wanted")[0] == 0  # with the folder
+        job.has(*DATES[:last])
+        job.done()
+    job.done("--ckl", "ORG/wanted")  # with the folder
     shutil.rmtree(tmp_path / "temporalwiki")
-    has(*DATES)
-    assert run()[0] == 0  # the newest month is in the folder alone
-    assert run("--ckl", "ORG/wanted")[0] == 0
+    job.has(*DATES)
+    job.done()  # the newest month is in the folder alone
+    job.done("--ckl", "ORG/wanted")
     shutil.rmtree(tmp_path / "temporalwiki.ckl")
     shutil.rmtree(tmp_path / "temporalwiki.facts")
-    status, said, _ = run("--ckl", "ORG/ckl", "--dry-run")
-    assert status == 0
+    said = job.done("--ckl", CKL, "--dry-run")
     assert said[-2] == (
         f"datasets/{REPO}: would fetch the facts of {months[0]}, {months[1]} to {tmp_path / 'temporalwiki.facts'}"
     )
     assert not (tmp_path / "temporalwiki.facts").exists()
-    hub.requests.clear()
-    assert run("--ckl", "ORG/ckl")[0] == 0
-    asked = [request.path for request in hub.requests if ".parquet" in request.path]
-    asked = [path for path in asked if f"/{REPO}/" in path]
+    job.hub.requests.clear()
+    job.done("--ckl", CKL)
+    asked = [one.path for one in job.hub.requests if ".parquet" in one.path and f"/{REPO}/" in one.path]
     assert asked and all("/data/facts-" in path and months[2] not in path for path in asked)
-    ckl, wanted = hub.repo("dataset", "ORG/ckl").files(), hub.repo("dataset", "ORG/wanted").files()
+    ckl, wanted = job.ckl.files(), job.hub.repo("dataset", "ORG/wanted").files()
     made = {f"{kind}-{month}" for kind in ("updatedlama", "newlama") for month in months}
     made.add("invariantlama-20210801-20211101")
     assert {path[10:-5] for path in ckl if path.startswith("manifests/")} == made
     shared = [path for path in ckl if path.startswith(("data/", "manifests/"))]
     assert {path: ckl[path] for path in shared} == {path: wanted[path] for path in shared}
-    hub.requests.clear()
-    status, said, _ = run("--ckl", "ORG/ckl")
-    assert (status, sent(hub), said[-1]) == (0, [], f"datasets/ORG/ckl: has all configs up to {months[2]}")
+    job.hub.requests.clear()
+    assert job.done("--ckl", CKL)[-1] == f"datasets/ORG/ckl: has all configs up to {months[2]}"
+    assert job.sent() == []
 
 
-def test_a_repository_of_months_is_no_place_for_live_ckl(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
-) -> None:
-    has(*DATES[:2])
+def test_a_repository_of_months_is_no_place_for_live_ckl(job: Job, tmp_path: Path) -> None:
+    job.has(*DATES[:2])
     for words, said in (
         (["--ckl", REPO.lower()], "--ckl: org/temporalwiki is the dataset of months (--repo)"),
-        (["--ckl", "ORG/ckl", "--wiki", "kowiki"], "there are clozes and questions in de and en, but"),
+        (["--ckl", CKL, "--wiki", "kowiki"], "there are clozes and questions in de and en, but"),
     ):
-        status, _, err = run(*words)
-        assert (status, hub.requests, said in err) == (2, [], True)
-    assert run()[0] == 0
-    has(*DATES[:3])
+        status, _, err = job.run(*words)
+        assert (status, job.hub.requests, said in err) == (2, [], True)
+    job.done()
+    job.has(*DATES[:3])
     for options in ([], ["--dry-run"]):
-        server.requests.clear()
-        hub.requests.clear()
-        status, _, said = run("--repo", "ORG/another", "--ckl", REPO, *options, place=tmp_path / "x")
-        assert (status, sent(hub), fetched(server)) == (1, [], set())
+        job.server.requests.clear()
+        job.hub.requests.clear()
+        said = job.failed("--repo", "ORG/another", "--ckl", REPO, *options, place=tmp_path / "x")
         assert f"datasets/{REPO}: manifests/20210801-20210901.json: not of CKL" in said
+        assert (job.sent(), job.fetched()) == ([], set())
         assert not (tmp_path / "x").exists()
 
 
-def test_live_ckl_of_another_wiki_is_not_taken_for_this_ones(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
-) -> None:
+def test_live_ckl_of_another_wiki_is_not_taken_for_this_ones(job: Job, tmp_path: Path) -> None:
     other = a_ckl_config.config("newlama-20210801-20210901", options={"wiki": "simplewiki"})
     a_ckl_config.add(tmp_path / "ckl", other)
-    list(publish_dataset(tmp_path / "ckl", "ORG/ckl"))
-    has(*DATES[:2])
-    hub.requests.clear()
-    status, _, said = run("--ckl", "ORG/ckl")
-    assert (status, sent(hub), fetched(server)) == (1, [], set())
-    assert "datasets/ORG/ckl: it holds live CKL of simplewiki; choose another --ckl" in said
+    list(publish_dataset(tmp_path / "ckl", CKL))
+    job.has(*DATES[:2])
+    job.hub.requests.clear()
+    assert "datasets/ORG/ckl: it holds live CKL of simplewiki; choose another --ckl" in job.failed("--ckl", CKL)
+    assert (job.sent(), job.fetched()) == ([], set())
 
 
-def test_live_ckl_without_rows_is_not_published(run: Run, hub: LoopbackHub, has: Has, tmp_path: Path) -> None:
-    has(*DATES[:2])
-    status, said, _ = run("--ckl", "ORG/ckl")
-    assert status == 0
+def test_live_ckl_without_rows_is_not_published(job: Job, tmp_path: Path) -> None:
+    job.has(*DATES[:2])
+    said = job.done("--ckl", CKL)
     line = r"invariantlama-20210801-20210901: none of \d+ rows was kept, so it is not published"
     assert any(re.fullmatch(line, one) for one in said)
-    wanted = ["newlama-20210801-20210901", "updatedlama-20210801-20210901"]
-    files = hub.repo("dataset", "ORG/ckl").files()
-    assert sorted(path[10:-5] for path in files if path.startswith("manifests/")) == wanted
-    hub.requests.clear()
-    assert run("--ckl", "ORG/ckl")[1][-1] == "datasets/ORG/ckl: has all configs up to 20210801-20210901"
-    assert sent(hub) == []
+    manifests = sorted(path for path in job.ckl.files() if path.startswith("manifests/"))
+    assert manifests == [f"manifests/{kind}-20210801-20210901.json" for kind in ("newlama", "updatedlama")]
+    job.hub.requests.clear()
+    assert job.run("--ckl", CKL)[1][-1] == "datasets/ORG/ckl: has all configs up to 20210801-20210901"
+    assert job.sent() == []
 
 
 UNDATED = {"dated": "undated", "newly_stated": False}  # for the split backfilled
@@ -282,9 +301,7 @@ UNDATED = {"dated": "undated", "newly_stated": False}  # for the split backfille
     "both splits are published, with the bytes that `ckl` writes",
 )
 @pytest.mark.parametrize("dated", [(), (1, 2, 3)], ids=["all", "some"])
-def test_live_ckl_has_the_bytes_that_the_command_ckl_writes(
-    dated: tuple[int, ...], run: Run, hub: LoopbackHub, has: Has, tmp_path: Path
-) -> None:
+def test_live_ckl_has_the_bytes_that_the_command_ckl_writes(dated: tuple[int, ...], job: Job, tmp_path: Path) -> None:
     folder, name = tmp_path / "temporalwiki", "20211101-20211201"
     lands = [
         {"subject": f"Land {i} X", "subject_id": f"Q{i}", "obj": f"Ann {i}", "object_id": f"Q{i}0"}
@@ -293,14 +310,14 @@ def test_live_ckl_has_the_bytes_that_the_command_ckl_writes(
     rows = [(fact if i % 2 else new)(**land, **({} if i in dated else UNDATED)) for i, land in enumerate(lands, 1)]
     month(folder, name, changed=rows, unchanged=[same(subject_id="Q99")])
     list(publish_dataset(folder, REPO))
-    has(*DATES[:2])
-    assert run("--ckl", "ORG/ckl")[0] == 0
+    job.has(*DATES[:2])
+    job.done("--ckl", CKL)
     for kind in ("updatedlama", "newlama", "invariantlama"):
         assert main(["ckl", kind, "--probes", str(folder), "--out", str(tmp_path / "ckl")]) == 0
     wanted = contents(tmp_path / "ckl")
     counts = json.loads(wanted[f"manifests/updatedlama-{name}.json"])["configs"][f"updatedlama-{name}"]["splits"]
     assert [counts[split]["num_examples"] > 0 for split in ("test", "backfilled")] == [bool(dated), True]
-    found = hub.repo("dataset", "ORG/ckl").files()
+    found = job.ckl.files()
     assert {path: found[path] for path in wanted if path.startswith("data/")} == {
         path: data for path, data in wanted.items() if path.startswith("data/")
     }
@@ -309,21 +326,17 @@ def test_live_ckl_has_the_bytes_that_the_command_ckl_writes(
 # A step that fails
 
 
-def after(hub: LoopbackHub, tmp_path: Path) -> None:
-    """Let the Hub have a later month than the server, so that the job has only the steps after it."""
-    month(tmp_path / "temporalwiki", changed=[fact(), new(subject_id="Q5")], unchanged=[same(subject_id="Q9")])
-    list(publish_dataset(tmp_path / "temporalwiki", REPO))
-
-
 @pytest.mark.fault(
     "unattended job", "monthly: one step fails", "the steps that do not need it run; the last line names each failure"
 )
 @pytest.mark.parametrize("failing", ["CKL", "CKL, by a fault of the program", "leaderboard", "both"])
 def test_the_other_steps_run_and_the_last_line_says_what_failed(
-    failing: str, run: Run, hub: LoopbackHub, has: Has, tmp_path: Path, recipe: Any, monkeypatch: pytest.MonkeyPatch
+    failing: str, job: Job, tmp_path: Path, recipe: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    after(hub, tmp_path)
-    has(*DATES[:2])
+    # the Hub has a later month than the server, so the job has only the steps after it
+    month(tmp_path / "temporalwiki", changed=[fact(), new(subject_id="Q5")], unchanged=[same(subject_id="Q9")])
+    list(publish_dataset(tmp_path / "temporalwiki", REPO))
+    job.has(*DATES[:2])
     trained: list[str] = []
 
     def leaderboard(*_: Any) -> Iterator[str]:
@@ -339,8 +352,8 @@ def test_the_other_steps_run_and_the_last_line_says_what_failed(
     if failing == "CKL, by a fault of the program":
         monkeypatch.setattr("temporalwiki.builders.ckl.live.live", broken)
     elif failing in ("CKL", "both"):
-        hub.fault("POST", r"ORG/ckl/commit/main$", status=400)
-    status, _, err = run("--ckl", "ORG/ckl", "--recipe", str(recipe()))
+        job.hub.fault("POST", r"ORG/ckl/commit/main$", status=400)
+    status, _, err = job.run("--ckl", CKL, "--recipe", str(recipe()))
     assert (status, trained) == (1, [""])
     last = err.splitlines()[-1]
     expected = {
@@ -355,12 +368,12 @@ def test_the_other_steps_run_and_the_last_line_says_what_failed(
     assert (failing != "both") or last.endswith("; leaderboard: 2 of 4 cells failed")
     assert ("Traceback" in err) == ("program" in failing)
     if failing == "leaderboard":
-        assert list(hub.repo("dataset", "ORG/ckl").tags) == ["2021.12"]
+        assert list(job.ckl.tags) == ["2021.12"]
 
 
 # A month that is not there yet
 
-
+STATUS = "enwiki/20211001/dumpstatus.json"
 NOT_YET = {
     "a late Wikidata dump": (
         lambda files: {path: data for path, data in files.items() if "entities/20211001/" not in path},
@@ -368,14 +381,7 @@ NOT_YET = {
         "later",
     ),
     "a dump in progress": (
-        lambda files: (
-            files
-            | {
-                path: data.replace(b'"done"', b'"in-progress"')
-                for path, data in files.items()
-                if path == "enwiki/20211001/dumpstatus.json"
-            }
-        ),
+        lambda files: files | {STATUS: files[STATUS].replace(b'"done"', b'"in-progress"')},
         "pending: enwiki: no two finished dumps of consecutive months: 20211001: articlesmultistreamdump is "
         "in-progress",
     ),
@@ -388,22 +394,20 @@ NOT_YET = {
     "one line says `pending`, with status 0; other steps run, and the month is made when the dump is there",
 )
 @pytest.mark.parametrize("case", NOT_YET)
-def test_a_month_that_is_not_there_yet_is_pending(
-    case: str, run: Run, hub: LoopbackHub, has: Has, server: FileServer
-) -> None:
+def test_a_month_that_is_not_there_yet_is_pending(case: str, job: Job) -> None:
     without, line = NOT_YET[case]
-    has(*DATES[:2])
-    assert run()[0] == 0
-    has(*DATES[1:3])
-    whole, server.files = server.files, without(server.files)
-    for words in ([], ["--dry-run"], ["--ckl", "ORG/ckl"]):
-        status, said, err = run(*words)
-        assert (status, err.count("Traceback"), tags(hub)) == (0, 0, ["2021.09"])
+    job.has(*DATES[:2])
+    job.done()
+    job.has(*DATES[1:3])
+    whole, job.server.files = job.server.files, without(job.server.files)
+    for words in ([], ["--dry-run"], ["--ckl", CKL]):
+        status, said, err = job.run(*words)
+        assert (status, err.count("Traceback"), job.tags()) == (0, 0, ["2021.09"])
         assert line in said, said
-    assert list(hub.repo("dataset", "ORG/ckl").tags) == ["2021.09"]
-    server.files = whole
-    assert run()[0] == 0
-    assert tags(hub) == ["2021.09", "2021.10"]
+    assert list(job.ckl.tags) == ["2021.09"]
+    job.server.files = whole
+    job.done()
+    assert job.tags() == ["2021.09", "2021.10"]
 
 
 @pytest.fixture(scope="module")
@@ -421,84 +425,72 @@ def faulty(everything: Mapping[str, bytes], tmp_path_factory: pytest.TempPathFac
     "the month is refused each day, and made from the new dumps; nothing of the refused month is published",
 )
 def test_a_refused_month_is_compared_with_the_server_the_next_day(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer, faulty: dict[str, bytes], tmp_path: Path
+    job: Job, faulty: dict[str, bytes], tmp_path: Path
 ) -> None:
-    publish_first(run, hub, has)
-    has(*DATES[:3])
-    right, server.files = server.files, {path: faulty[path] for path in server.files}
+    job.publish_first()
+    job.has(*DATES[:3])
+    right, job.server.files = job.server.files, {path: faulty[path] for path in job.server.files}
     for _ in range(2):
-        server.requests.clear()
-        status, said, err = run("--ckl", "ORG/ckl")
-        assert (status, tags(hub)) == (1, ["2021.09"])
-        assert "counts jump: " in err.splitlines()[-1]
-        assert all("20211001" not in path for path in hub.repo("dataset", "ORG/ckl").files())
-    assert fetched(server) == set()
-    server.files = right
-    status, said, err = run("--ckl", "ORG/ckl")
-    assert status == 0, (said, err)
+        job.server.requests.clear()
+        assert "counts jump: " in job.failed("--ckl", CKL)
+        assert job.tags() == ["2021.09"]
+        assert all("20211001" not in path for path in job.ckl.files())
+    assert job.fetched() == set()
+    job.server.files = right
+    said = job.done("--ckl", CKL)
     [line] = [line for line in said if "made these dumps again" in line]
     assert "wikidata-20211001-all.json.gz" in line and "20210901-pages" not in line
-    assert tags(hub) == ["2021.09", "2021.10"]
+    assert job.tags() == ["2021.09", "2021.10"]
     build(find_sources(tmp_path / "dumps", Interval("enwiki", *DATES[1:3])), tmp_path / "wanted", tmp_path / "x")
     wanted = contents(tmp_path / "wanted" / "data")
-    found = hub.repo("dataset", REPO).files()
+    found = job.months.files()
     assert {path: found[f"data/{path}"] for path in wanted} == wanted
 
 
 @pytest.mark.parametrize("status", [403, 404])
-def test_a_built_month_is_published_if_its_dumps_cannot_be_compared(
-    status: int, run: Run, hub: LoopbackHub, has: Has, server: FileServer
-) -> None:
-    has(*DATES[:2])
-    hub.fault("POST", r"/commit/main$", status=403)
-    assert run()[0] == 1
-    server.fault("entities/20210901/", Fault(status=status), times=99)
-    server.fault("wikidatawiki/20210901/", Fault(status=status), times=99)
-    assert run()[0] == 0
-    assert tags(hub) == ["2021.09"]
+def test_a_built_month_is_published_if_its_dumps_cannot_be_compared(status: int, job: Job) -> None:
+    job.has(*DATES[:2])
+    job.hub.fault("POST", r"/commit/main$", status=403)
+    job.failed()
+    job.server.fault("entities/20210901/", Fault(status=status), times=99)
+    job.server.fault("wikidatawiki/20210901/", Fault(status=status), times=99)
+    job.done()
+    assert job.tags() == ["2021.09"]
 
 
-def test_three_months_one_after_another(run: Run, hub: LoopbackHub, has: Has, server: FileServer) -> None:
+def test_three_months_one_after_another(job: Job) -> None:
     names = ["20210801-20210901", "20210901-20211001", "20211001-20211101"]
     months = ["2021.09", "2021.10", "2021.11"]
     for number, name in enumerate(names):
-        has(*DATES[: number + 2])
-        status, said, _ = run()
-        assert status == 0
-        newest = f"the newest complete month on {server.url} is enwiki {name[:8]} to {name[9:]}"
+        job.has(*DATES[: number + 2])
+        said = job.done()
+        newest = f"the newest complete month on {job.server.url} is enwiki {name[:8]} to {name[9:]}"
         assert said[0] == newest
         if number:
             assert said[1] == f"datasets/{REPO}: its newest month is {months[number - 1]} ({names[number - 1]})"
         else:
             assert said[1] == f"datasets/{REPO}: it has no month yet, so its counts have nothing to be compared with"
-        assert tags(hub) == months[: number + 1]
+        assert job.tags() == months[: number + 1]
         # last month's dumps are there already
-        assert all(("/20211101/" in path) or number < 2 for path in fetched(server))
-        has(*DATES[: number + 2])
-        before = len(sent(hub))
-        status, said, _ = run()  # the next day
-        assert status == 0
-        assert said == [f"{newest}; datasets/{REPO} has it already, as {months[number]}"]
-        assert len(sent(hub)) == before and fetched(server) == set()
+        assert all(("/20211101/" in path) or number < 2 for path in job.fetched())
+        job.has(*DATES[: number + 2])
+        before = len(job.sent())
+        assert job.done() == [f"{newest}; datasets/{REPO} has it already, as {months[number]}"]
+        assert len(job.sent()) == before and job.fetched() == set()
 
 
-def test_a_dry_run_says_all_and_reads_listings_alone(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer, everything: dict[str, bytes], tmp_path: Path
-) -> None:
-    has(*DATES[:2])
-    status, said, _ = run("--dry-run")
-    assert status == 0
-    assert fetched(server) == set() and sent(hub) == []
+def test_a_dry_run_says_all_and_reads_listings_alone(job: Job, everything: dict[str, bytes], tmp_path: Path) -> None:
+    job.has(*DATES[:2])
+    said = job.done("--dry-run")
+    assert job.fetched() == set() and job.sent() == []
     assert not (tmp_path / "dumps").exists() and not (tmp_path / "temporalwiki").exists()
     with pytest.raises(KeyError):
-        hub.repo("dataset", REPO)
+        job.hub.repo("dataset", REPO)
     text = "\n".join(said)
-    listed = {
-        path: data for path, data in server.files.items() if path.endswith((".bz2", ".gz")) and "index" not in path
-    }
+    listed = [path for path in job.server.files if path.endswith((".bz2", ".gz")) and "index" not in path]
     wanted = [path for path in listed if "page_props" not in path or "/20210901/" in path]
     for path in wanted:
-        assert re.search(rf"{len(listed[path]) / 1e6:,.1f} MB .* {re.escape(path)}", text), path
+        assert re.search(rf"{len(everything[path]) / 1e6:,.1f} MB .* {re.escape(path)}", text), path
     assert f"{len(wanted)} files" in text
     for path in ("data/diffset-20210801-20210901/train-*.parquet", "data/probes-20210801-20210901/deleted-*.parquet",
                  "manifests/20210801-20210901.json"):  # fmt: skip
@@ -508,15 +500,13 @@ def test_a_dry_run_says_all_and_reads_listings_alone(
     assert "data/wikipedia-20210901" not in text
 
 
-def test_a_dry_run_of_a_month_that_is_built_says_the_exact_operations(
-    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path
-) -> None:
-    has(*DATES[:2])
-    hub.fault("POST", r"/commit/main$", status=403, times=1)
-    assert run()[0] == 1
-    before = len(sent(hub))
-    status, said, _ = run("--dry-run")
-    assert status == 0 and len(sent(hub)) == before
+def test_a_dry_run_of_a_month_that_is_built_says_the_exact_operations(job: Job, tmp_path: Path) -> None:
+    job.has(*DATES[:2])
+    job.hub.fault("POST", r"/commit/main$", status=403, times=1)
+    job.failed()
+    before = len(job.sent())
+    said = job.done("--dry-run")
+    assert len(job.sent()) == before
     out = tmp_path / "temporalwiki"
     for file in out.rglob("*.parquet"):
         size = file.stat().st_size
@@ -524,24 +514,19 @@ def test_a_dry_run_of_a_month_that_is_built_says_the_exact_operations(
     assert "  tag 2021.09" in said
 
 
-def test_what_was_done_before_a_fault_is_not_done_again(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
-) -> None:
-    has(*DATES[:2])
-    server.fault("wikidata-20210901-all", Fault(status=403), times=2)  # at both of its places
-    status, _, err = run()
-    assert (status, "answers 403" in err) == (1, True)
-    hub.fault("POST", r"/commit/main$", status=503, times=TRIES)
-    status, _, err = run()
-    assert status == 1
-    assert "503" in err and "run the same command again" in err
-    assert tags(hub) == []
+def test_what_was_done_before_a_fault_is_not_done_again(job: Job, tmp_path: Path) -> None:
+    job.has(*DATES[:2])
+    job.server.fault("wikidata-20210901-all", Fault(status=403), times=2)  # at both of its places
+    assert "answers 403" in job.failed()
+    job.hub.fault("POST", r"/commit/main$", status=503, times=TRIES)
+    assert re.search("503.*run the same command again", job.failed())
+    assert job.tags() == []
     built = {path: path.stat().st_mtime_ns for path in (tmp_path / "temporalwiki").rglob("*") if path.is_file()}
-    server.requests.clear()
-    assert run()[0] == 0
-    assert fetched(server) == set()
+    job.server.requests.clear()
+    job.done()
+    assert job.fetched() == set()
     assert built == {path: path.stat().st_mtime_ns for path in built}
-    assert tags(hub) == ["2021.09"]
+    assert job.tags() == ["2021.09"]
 
 
 @pytest.mark.slow
@@ -550,47 +535,37 @@ def test_what_was_done_before_a_fault_is_not_done_again(
     "monthly: between the commit and its tag",
     "a rerun fetches nothing again and tags that commit",
 )
-def test_a_job_that_is_killed_goes_on(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
-) -> None:
-    has(*DATES[:2])
-    where = ["--dumps", tmp_path / "dumps", "--out", tmp_path / "temporalwiki", "--mirror", server.url]
+def test_a_job_that_is_killed_goes_on(job: Job, tmp_path: Path) -> None:
+    job.has(*DATES[:2])
+    where = ["--dumps", tmp_path / "dumps", "--out", tmp_path / "temporalwiki", "--mirror", job.server.url]
     words = [sys.executable, "-m", "temporalwiki", "monthly", "--repo", REPO, *map(str, where)]
-    with subprocess.Popen(words, env=hub.environment(tmp_path, "hf_me"), stdout=subprocess.DEVNULL) as job:
-        hub.when("POST", r"/commit/main$", job.kill, after=True)
-        assert job.wait(timeout=600) == -signal.SIGKILL
-    commit = hub.repo("dataset", REPO).branches["main"]  # which has the month; its tag is missing
-    assert tags(hub) == []
-    server.requests.clear()
-    assert run()[0] == 0
-    assert fetched(server) == set()
-    assert hub.repo("dataset", REPO).tags == {"2021.09": commit}
-    assert list(hub.repo("dataset", REPO).branches) == ["main"]
+    with subprocess.Popen(words, env=job.hub.environment(tmp_path, "hf_me"), stdout=subprocess.DEVNULL) as run:
+        job.hub.when("POST", r"/commit/main$", run.kill, after=True)
+        assert run.wait(timeout=600) == -signal.SIGKILL
+    commit = job.months.branches["main"]  # which has the month; its tag is missing
+    assert job.tags() == []
+    job.server.requests.clear()
+    job.done()
+    assert job.fetched() == set()
+    assert job.months.tags == {"2021.09": commit}
+    assert list(job.months.branches) == ["main"]
 
 
 @pytest.mark.fault("full disk", "monthly: --out", ONE_LINE)
-def test_a_full_disk_stops_it_before_anything_is_sent(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer, dumps: Path, tmp_path: Path
-) -> None:
-    has(*DATES[:2])
+def test_a_full_disk_stops_it_before_anything_is_sent(job: Job, dumps: Path, tmp_path: Path) -> None:
+    job.has(*DATES[:2])
     with disk(tmp_path / "temporalwiki", "100k") as resize:
-        status, _, err = run()
-        assert status == 1
-        last = err.splitlines()[-1]
+        last = job.failed()
         assert last.startswith(f"temporalwiki monthly: {tmp_path / 'temporalwiki'}/"), last
         assert "no space left on the disk; free some and run the same command again" in last
-        assert sent(hub) == []
+        assert job.sent() == []
         assert not any(path.is_file() for path in (tmp_path / "temporalwiki").rglob("*"))
         resize("10m")
-        server.requests.clear()
-        assert run()[0] == 0
-        assert (fetched(server), tags(hub)) == (set(), ["2021.09"])
-        build(
-            find_sources(dumps, Interval("enwiki", *DATES[:2])),
-            tmp_path / "wanted",
-            tmp_path / "work",
-            card=folder_card,
-        )
+        job.server.requests.clear()
+        job.done()
+        assert (job.fetched(), job.tags()) == (set(), ["2021.09"])
+        sources = find_sources(dumps, Interval("enwiki", *DATES[:2]))
+        build(sources, tmp_path / "wanted", tmp_path / "work", card=folder_card)
         (tmp_path / "temporalwiki" / "published.json").unlink()  # which only a publish writes
         assert without_manifests(tmp_path / "temporalwiki") == without_manifests(tmp_path / "wanted")
 
@@ -599,21 +574,15 @@ def test_a_full_disk_stops_it_before_anything_is_sent(
     "two at once", "monthly: another fetch or build uses its folders", "refused in one line; nothing is sent"
 )
 @pytest.mark.parametrize(("place", "what"), [("dumps/wikidatawiki", "fetch"), ("temporalwiki", "build")])
-def test_nobody_works_in_its_folders_beside_it(
-    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path, place: str, what: str
-) -> None:
-    has(*DATES[:2])
+def test_nobody_works_in_its_folders_beside_it(job: Job, tmp_path: Path, place: str, what: str) -> None:
+    job.has(*DATES[:2])
     with only_one(tmp_path / place, what):
-        status, _, err = run()
-    assert status == 1
-    assert f"{tmp_path / place}: another {what} is at work here; wait for it" in err.splitlines()[-1]
-    assert sent(hub) == []
+        assert f"{tmp_path / place}: another {what} is at work here; wait for it" in job.failed()
+    assert job.sent() == []
 
 
-def test_what_cannot_be_built_into_is_refused_before_anything_is_fetched(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
-) -> None:
-    has(*DATES[:2])
+def test_what_cannot_be_built_into_is_refused_before_anything_is_fetched(job: Job, tmp_path: Path) -> None:
+    job.has(*DATES[:2])
     manifests = tmp_path / "temporalwiki" / "manifests"
     add_month(manifests.parent, *DATES[:2], [])
     other = (manifests / "20210801-20210901.json").read_text().replace('"enwiki"', '"simplewiki"')
@@ -621,97 +590,63 @@ def test_what_cannot_be_built_into_is_refused_before_anything_is_fetched(
     manifests.mkdir(parents=True)
     for text, said in ((other, "holds simplewiki"), ("{}", "not a manifest")):
         (manifests / "20210801-20210901.json").write_text(text)
-        status, _, err = run()
-        assert (status, said in err) == (1, True), err
+        assert said in job.failed()
     (manifests / "20210801-20210901.json").unlink()
     manifests.rmdir()
     (tmp_path / "temporalwiki" / "thesis.tex").touch()
-    assert run()[0] == 1
-    assert fetched(server) == set() and sent(hub) == []
+    job.failed()
+    assert job.fetched() == set() and job.sent() == []
 
 
 @pytest.mark.parametrize("token", [None, "hf_reader"])
 def test_without_the_right_to_write_nothing_is_fetched(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer, token: str | None, monkeypatch: pytest.MonkeyPatch
+    job: Job, token: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    has(*DATES[:2])
-    hub.add_user("reader", "hf_reader", orgs={"ORG": "read"})
+    job.has(*DATES[:2])
+    job.hub.add_user("reader", "hf_reader", orgs={"ORG": "read"})
     monkeypatch.delenv("HF_TOKEN")
     if token:
         monkeypatch.setenv("HF_TOKEN", token)
-    status, _, err = run()
+    status, _, err = job.run()
     assert status == 1
     assert len(err.strip().splitlines()) == 1
     assert "no token" in err if token is None else "right to write" in err
-    assert fetched(server) == set() and sent(hub) == []
+    assert job.fetched() == set() and job.sent() == []
 
 
-FIRST: dict[str, bytes] = {}
-
-
-def publish_first(run: Run, hub: LoopbackHub, has: Has) -> None:
-    """Let the Hub hold the first month, as the job publishes it from another machine."""
-    if not FIRST:
-        has(*DATES[:2])
-        assert run()[0] == 0
-        FIRST.update(hub.repo("dataset", REPO).files())
-    else:
-        hub.commit("dataset", REPO, FIRST, tag="2021.09")
-
-
-def change_manifest(
-    hub: LoopbackHub, change: Callable[[dict[str, Any]], None], name: str = "20210801-20210901"
-) -> None:
-    """Let the Hub hold another manifest."""
-    found = manifest(hub, name)
-    change(found)
-    hub.commit("dataset", REPO, {f"manifests/{name}.json": json.dumps(found).encode()})
-
-
-def test_a_jump_stops_the_job_until_it_is_accepted(run: Run, hub: LoopbackHub, has: Has) -> None:
-    publish_first(run, hub, has)
-    now = manifest(hub, "20210801-20210901")["counts"]["diffset"]["words"]
-
-    def many(found: dict[str, Any]) -> None:
-        found["counts"]["diffset"]["words"] = 50 * now
-
-    change_manifest(hub, many)
-    has(*DATES[:3])
-    commit, before = hub.repo("dataset", REPO).branches["main"], len(sent(hub))
+def test_a_jump_stops_the_job_until_it_is_accepted(job: Job) -> None:
+    job.publish_first()
+    now = job.manifest("20210801-20210901")["counts"]["diffset"]["words"]
+    job.change_first(lambda found: found["counts"]["diffset"].update(words=50 * now))
+    job.has(*DATES[:3])
+    commit, before = job.months.branches["main"], len(job.sent())
     for _ in range(2):  # the next day as well
-        status, _, err = run()
-        assert status == 1
-        line = err.strip().splitlines()[-1]
+        line = job.failed()
         assert "words in the diffset: " in line and f"{50 * now:,} in 20210801-20210901" in line
         assert "--accept-jump" in line
-        assert hub.repo("dataset", REPO).branches["main"] == commit and len(sent(hub)) == before
-    assert run("--accept-jump")[0] == 0
-    assert tags(hub) == ["2021.09", "2021.10"]
+        assert job.months.branches["main"] == commit and len(job.sent()) == before
+    job.done("--accept-jump")
+    assert job.tags() == ["2021.09", "2021.10"]
 
 
-def test_months_that_were_missed_are_made_while_their_dumps_are_there(
-    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path
-) -> None:
-    publish_first(run, hub, has)
-    has(*DATES)
-    status, said, _ = run("--dry-run")
-    assert status == 0
+def test_months_that_were_missed_are_made_while_their_dumps_are_there(job: Job, tmp_path: Path) -> None:
+    job.publish_first()
+    job.has(*DATES)
+    said = job.done("--dry-run")
     assert [line for line in said if line.startswith("  tag")] == ["  tag 2021.10", "  tag 2021.11"]
-    assert run(place=tmp_path / "another machine")[0] == 0
-    assert tags(hub) == ["2021.09", "2021.10", "2021.11"]
-    at = hub.repo("dataset", REPO)
+    job.done(place=tmp_path / "another machine")
+    assert job.tags() == ["2021.09", "2021.10", "2021.11"]
+    at = job.months
     assert "manifests/20211001-20211101.json" not in at.files("2021.10")  # one after the other
     assert {"manifests/20210901-20211001.json", "manifests/20211001-20211101.json"} <= at.files("2021.11").keys()
 
 
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
-def test_months_that_were_missed_and_are_gone_are_said(
-    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path, dry: tuple[str, ...]
-) -> None:
-    publish_first(run, hub, has)
-    has(*DATES[2:])
+def test_months_that_were_missed_and_are_gone_are_said(job: Job, tmp_path: Path, dry: tuple[str, ...]) -> None:
+    job.publish_first()
+    job.has(*DATES[2:])
     place = tmp_path / "another machine"
-    status, said, err = run(*dry, place=place)
+    status, said, err = job.run(*dry, place=place)
     # cron mails only failures, and no later run looks for this month
     assert (status, "20210901-20211001 could not be fetched: " in err) == (1, True)
     at = next(i for i, line in enumerate(said) if line.startswith("20210901-20211001: is missing"))
@@ -721,55 +656,46 @@ def test_months_that_were_missed_and_are_gone_are_said(
         f"  temporalwiki build 20210901 20211001 --wiki enwiki --dumps DIR --out {out}",
         f"  temporalwiki publish dataset {out} {REPO}",
     ]
-    assert tags(hub) == (["2021.09"] if dry else ["2021.09", "2021.11"])
+    assert job.tags() == (["2021.09"] if dry else ["2021.09", "2021.11"])
     if not dry:
-        assert run(place=place)[0] == 0  # the newest is there
+        job.done(place=place)  # the newest is there
 
 
-def test_a_month_between_that_was_never_finished_stops_no_later_one(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer
-) -> None:
-    publish_first(run, hub, has)
-    has(*DATES)
-    status = "enwiki/20211001/dumpstatus.json"
-    server.files["enwiki/20210901/dumpstatus.json"] = server.files["enwiki/20210901/dumpstatus.json"].replace(
-        b'"done"', b'"failed"'
-    )
-    assert status in server.files
-    code, said, err = run()
+def test_a_month_between_that_was_never_finished_stops_no_later_one(job: Job) -> None:
+    job.publish_first()
+    job.has(*DATES)
+    path = "enwiki/20210901/dumpstatus.json"
+    job.server.files[path] = job.server.files[path].replace(b'"done"', b'"failed"')
+    code, said, err = job.run()
     assert code == 1 and "20210901-20211001 could not be fetched" in err
-    assert any("articlesmultistreamdump is failed" in line for line in said) or "2021.10" in tags(hub)
-    assert "2021.11" in tags(hub)
+    assert any("articlesmultistreamdump is failed" in line for line in said) or "2021.10" in job.tags()
+    assert "2021.11" in job.tags()
 
 
-def test_dumps_that_the_server_has_removed_since_count_where_they_were_fetched(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer
-) -> None:
+def test_dumps_that_the_server_has_removed_since_count_where_they_were_fetched(job: Job) -> None:
     """Wikidata's are there for 70 days."""
-    has(*DATES[:2])
-    assert run()[0] == 0
-    has(*DATES[:3])
-    server.files = {path: data for path, data in server.files.items() if "entities/20210901/" not in path}
-    assert run()[0] == 0
-    assert tags(hub) == ["2021.09", "2021.10"]
+    job.has(*DATES[:2])
+    job.done()
+    job.has(*DATES[:3])
+    job.server.files = {path: data for path, data in job.server.files.items() if "entities/20210901/" not in path}
+    job.done()
+    assert job.tags() == ["2021.09", "2021.10"]
 
 
-def test_facts_go_on_from_the_dump_with_which_the_month_before_ended(
-    run: Run, hub: LoopbackHub, has: Has, everything: dict[str, bytes], server: FileServer
-) -> None:
+def test_facts_go_on_from_the_dump_with_which_the_month_before_ended(job: Job, everything: dict[str, bytes]) -> None:
     """Though a later one of before the snapshot is there by now."""
-    has(*DATES[:2])
-    server.files = {path: data for path, data in server.files.items() if "entities/20210901/" not in path}
+    job.has(*DATES[:2])
+    job.server.files = {path: data for path, data in job.server.files.items() if "entities/20210901/" not in path}
     for path, data in everything.items():  # the dump of the 1st is a week old at first
         if "entities/20210901/" in path:
-            server.files[path.replace("20210901", "20210825")] = data.replace(b"20210901", b"20210825")
-    assert run()[0] == 0
-    assert manifest(hub, "20210801-20210901")["interval"]["wikidata_recent"] == "20210825"
-    earlier = {path: data for path, data in server.files.items() if "20210825" in path}
-    has(*DATES[:3])
-    server.files |= earlier
-    assert run()[0] == 0
-    assert manifest(hub, "20210901-20211001")["interval"]["wikidata_prev"] == "20210825"
+            job.server.files[path.replace("20210901", "20210825")] = data.replace(b"20210901", b"20210825")
+    job.done()
+    assert job.manifest("20210801-20210901")["interval"]["wikidata_recent"] == "20210825"
+    earlier = {path: data for path, data in job.server.files.items() if "20210825" in path}
+    job.has(*DATES[:3])
+    job.server.files |= earlier
+    job.done()
+    assert job.manifest("20210901-20211001")["interval"]["wikidata_prev"] == "20210825"
 
 
 @pytest.mark.parametrize(
@@ -777,45 +703,35 @@ def test_facts_go_on_from_the_dump_with_which_the_month_before_ended(
     [("wikidata-20211001-all", 2, "wikidata-20211001-all"), ("wikidata-20211001-sha1sums", 1, "wikidata 20211001")],
 )
 def test_a_missed_month_whose_download_or_listing_fails_is_not_skipped(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer, file: str, times: int, named: str
+    job: Job, file: str, times: int, named: str
 ) -> None:
-    publish_first(run, hub, has)
-    has(*DATES)
-    server.fault(file, Fault(status=403), times=times)
-    status, _, err = run()
-    assert status == 1 and named in err
-    assert tags(hub) == ["2021.09"]
-    assert run()[0] == 0
-    assert tags(hub) == ["2021.09", "2021.10", "2021.11"]
+    job.publish_first()
+    job.has(*DATES)
+    job.server.fault(file, Fault(status=403), times=times)
+    assert named in job.failed()
+    assert job.tags() == ["2021.09"]
+    job.done()
+    assert job.tags() == ["2021.09", "2021.10", "2021.11"]
 
 
-def test_a_server_that_is_behind_the_hub_is_nothing_to_do(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer
-) -> None:
-    has(*DATES[1:3])
-    assert run()[0] == 0
-    has(*DATES[:2])
-    status, said, _ = run()
-    assert status == 0
-    assert len(said) == 1
-    assert said[0].endswith(f"; datasets/{REPO} has a later one, 2021.10: nothing to do")
-    assert fetched(server) == set()
+def test_a_server_that_is_behind_the_hub_is_nothing_to_do(job: Job) -> None:
+    job.has(*DATES[1:3])
+    job.done()
+    job.has(*DATES[:2])
+    [said] = job.done()
+    assert said.endswith(f"; datasets/{REPO} has a later one, 2021.10: nothing to do")
+    assert job.fetched() == set()
 
 
-def test_a_month_is_built_with_the_options_of_the_one_before(run: Run, hub: LoopbackHub, has: Has) -> None:
-    publish_first(run, hub, has)
-
-    def options(found: dict[str, Any]) -> None:
-        found["options"] |= {"include": ["wikipedia"], "seed": 7, "compare": "exact", "caps": None}
-
-    change_manifest(hub, options)
-    has(*DATES[:3])
-    _, said, _ = run("--dry-run")
-    assert "  + data/wikipedia-20211001/train-*.parquet" in said
-    assert run()[0] == 0
-    made = manifest(hub, "20210901-20211001")
-    options_made = [made["options"][name] for name in ("include", "seed", "compare", "caps")]
-    assert options_made == [["wikipedia"], 7, "exact", None]
+def test_a_month_is_built_with_the_options_of_the_one_before(job: Job) -> None:
+    job.publish_first()
+    options = {"include": ["wikipedia"], "seed": 7, "compare": "exact", "caps": None}
+    job.change_first(lambda found: found["options"].update(options))
+    job.has(*DATES[:3])
+    assert "  + data/wikipedia-20211001/train-*.parquet" in job.done("--dry-run")
+    job.done()
+    made = job.manifest("20210901-20211001")
+    assert made["options"].items() >= options.items()
     assert "wikipedia-20211001" in made["configs"]
 
 
@@ -828,24 +744,22 @@ OTHER = {
 
 
 @pytest.mark.parametrize("case", OTHER)
-def test_what_the_hub_holds_cannot_be_gone_on_with(
-    case: str, run: Run, hub: LoopbackHub, has: Has, server: FileServer
-) -> None:
-    publish_first(run, hub, has)
+def test_what_the_hub_holds_cannot_be_gone_on_with(case: str, job: Job) -> None:
+    job.publish_first()
     change, said = OTHER[case]
-    change_manifest(hub, change)
-    has(*DATES[:3])
-    status, _, err = run()
+    job.change_first(change)
+    job.has(*DATES[:3])
+    status, _, err = job.run()
     assert (status, len(err.strip().splitlines())) == (1, 1)
     assert said in err
-    assert fetched(server) == set()
+    assert job.fetched() == set()
 
 
 def test_a_wrong_month_is_published_again_under_another_tag(
-    run: Run, hub: LoopbackHub, has: Has, tmp_path: Path, capsys: pytest.CaptureFixture[str], dumps: Path
+    job: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str], dumps: Path
 ) -> None:
     """As docs/publishing.md says it; the old tag keeps its month."""
-    publish_first(run, hub, has)
+    job.publish_first()
     name = "20210801-20210901"
     mended = str(tmp_path / "mended")
     words = [*name.split("-"), "--dumps", str(dumps), "--out", mended, "--unchanged-fraction", "1"]
@@ -853,20 +767,19 @@ def test_a_wrong_month_is_published_again_under_another_tag(
     publish = ["publish", "dataset", mended, REPO, "--tag", "2021.09.1"]
     assert main(publish) == 1
     assert "published already (tag 2021.09)" in capsys.readouterr().err
-    at = hub.repo("dataset", REPO)
+    at = job.months
     before = at.files("2021.09")
     wrong = [path for path in before if path == f"manifests/{name}.json" or fnmatch(path, f"data/*-{name}/*")]
-    hub.commit("dataset", REPO, {}, remove=tuple(wrong))
+    job.hub.commit("dataset", REPO, {}, remove=tuple(wrong))
     assert main(publish) == 0
     assert at.files("2021.09") == before == FIRST
     probes = [path for path in before if path.startswith(f"data/probes-{name}/unchanged-")]
     assert all(at.files("2021.09.1")[path] != before[path] for path in probes)
     assert at.files() == at.files("2021.09.1")
     capsys.readouterr()
-    has(*DATES[:2])
-    status, said, _ = run()
-    assert (status, len(said)) == (0, 1)
-    assert said[0].endswith(f"; datasets/{REPO} has it already, as 2021.09.1")
+    job.has(*DATES[:2])
+    [said] = job.done()
+    assert said.endswith(f"; datasets/{REPO} has it already, as 2021.09.1")
 
 
 # after the end of the Hub's newest, the newest of the server: the months between
@@ -894,7 +807,7 @@ def test_the_months_between(case: str) -> None:
 
 @pytest.fixture()
 def recipe(tmp_path: Path) -> Callable[..., Path]:
-    def written(months: Any = None, **changes: Any) -> Path:
+    def written(**changes: Any) -> Path:
         wanted = {
             "model": str(tmp_path / "model"),
             "batch_size": 2,
@@ -903,7 +816,7 @@ def recipe(tmp_path: Path) -> Callable[..., Path]:
             "precision": "fp32",
             "experiment": {
                 "data": str(tmp_path / "temporalwiki"),
-                "months": {"since": "20210801-20210901"} if months is None else months,
+                "months": {"since": "20210801-20210901"},
                 "methods": {"initial": None, "diff": None},
                 "tasks": {"twiki_probes": {"answers": False, "light_tuning": False}},
                 "limit": 4,
@@ -919,59 +832,57 @@ def recipe(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_a_recipe_goes_on_with_the_new_month_and_its_leaderboard_is_published(
-    run: Run, hub: LoopbackHub, has: Has, recipe: Callable[..., Path], tmp_path: Path, quick: None
+    job: Job, recipe: Callable[..., Path], tmp_path: Path, quick: None
 ) -> None:
     tiny_models.save("gpt2", tmp_path / "model")
     words = ("--recipe", str(recipe()), "--leaderboard", SPACE)
-    has(*DATES[:2])
-    status, said, _ = run("--dry-run", *words)
-    assert status == 0 and sent(hub) == []
+    job.has(*DATES[:2])
+    said = job.done("--dry-run", *words)
+    assert job.sent() == []
     assert said[-2:] == [
         f"{words[1]}: would train and score what is missing up to 20210801-20210901",
         f"{words[1]}: would publish its leaderboard to spaces/{SPACE}",
     ]
-    status, _, err = run(*words)
-    assert status == 0, (said, err)
-    assert tags(hub) == ["2021.09"]
-    page = hub.repo("space", SPACE).files()["index.html"]
+    job.done(*words)
+    assert job.tags() == ["2021.09"]
+    page = job.hub.repo("space", SPACE).files()["index.html"]
     assert b"20210801-20210901" in page and b"20210901-20211001" not in page
-    assert f"{REPO}@2021.09" in hub.repo("space", SPACE).files()["README.md"].decode()
+    assert f"{REPO}@2021.09" in job.hub.repo("space", SPACE).files()["README.md"].decode()
     trained = _trainings(tmp_path)
-    has(*DATES[:3])
-    status, _, err = run(*words)
-    assert status == 0
+    job.has(*DATES[:3])
+    job.done(*words)
     assert trained.items() < _trainings(tmp_path).items()  # the first month is not trained again
-    assert b"20210901-20211001" in hub.repo("space", SPACE).files()["index.html"]
-    before = len(sent(hub))
-    status, said, _ = run(*words)  # the next day
-    assert status == 0 and len(sent(hub)) == before
+    assert b"20210901-20211001" in job.hub.repo("space", SPACE).files()["index.html"]
+    before = len(job.sent())
+    job.done(*words)  # the next day
+    assert len(job.sent()) == before
     # a cell that fails leaves the leaderboard as it is
     (tmp_path / "model" / "config.json").write_text("{}")
-    status, _, err = run(*words)
-    assert status == 1 and len(sent(hub)) == before
+    job.failed(*words)
+    assert len(job.sent()) == before
 
 
 @pytest.mark.parametrize("killed", [False, True], ids=["at once", "after a run that was killed before the experiment"])
 def test_a_model_of_the_recipe_names_the_month_on_the_hub(
-    killed: bool, run: Run, hub: LoopbackHub, has: Has, recipe: Callable[..., Path], tmp_path: Path, quick: None
+    killed: bool, job: Job, recipe: Callable[..., Path], tmp_path: Path, quick: None
 ) -> None:
     tiny_models.save("gpt2", tmp_path / "model")
-    hub.commit("model", "ORG/base", {"README.md": b"---\nlicense: mit\n---\n", **contents(tmp_path / "model")})
-    has(*DATES[:2])
+    job.hub.commit("model", "ORG/base", {"README.md": b"---\nlicense: mit\n---\n", **contents(tmp_path / "model")})
+    job.has(*DATES[:2])
     if killed:
-        assert run()[0] == 0
+        job.done()
         (tmp_path / "temporalwiki" / "published.json").unlink()
     words = ("--recipe", str(recipe(tasks={"twiki_probes": {"light_tuning": False}})))
-    status, _, err = run(*words)
-    assert status == 0, err
+    job.done(*words)
     [trained] = [path.parent for path in _trainings(tmp_path) if '"diff"' in path.read_text("utf-8")]
     list(publish_model(trained, "ORG/diff", base="ORG/base", results=tmp_path / "experiment" / "results"))
-    month, files = hub.repo("dataset", REPO), hub.repo("model", "ORG/diff").files()
+    month, files = job.months, job.hub.repo("model", "ORG/diff").files()
     card = ModelCard(files["README.md"].decode()).data
     assert (card.datasets, card.base_model) == ([REPO], "ORG/base")
     text = files["README.md"].decode()
     assert (
-        f"It read [{REPO}@2021.09]({hub.endpoint}/datasets/{REPO}/tree/2021.09) and was made from [ORG/base](" in text
+        f"It read [{REPO}@2021.09]({job.hub.endpoint}/datasets/{REPO}/tree/2021.09) and was made from [ORG/base]("
+        in text
     )
     assert "## What it says" in text
     [entry] = yaml.safe_load(files[".eval_results/temporalwiki.yaml"])
@@ -997,32 +908,25 @@ def _trainings(folder: Path) -> dict[Path, int]:
 
 
 def test_a_recipe_on_other_data_than_the_months_is_refused_when_they_are_there(
-    run: Run, hub: LoopbackHub, has: Has, recipe: Callable[..., Path], tmp_path: Path
+    job: Job, recipe: Callable[..., Path], tmp_path: Path
 ) -> None:
-    has(*DATES[:2])
-    assert run()[0] == 0
+    job.has(*DATES[:2])
+    job.done()
     (tmp_path / "temporalwiki").rename(tmp_path / "other")
-    has(*DATES[:3])
+    job.has(*DATES[:3])
     words = ("--recipe", str(recipe(data=str(tmp_path / "other"))))
-    status, _, err = run(*words)
-    assert status == 1
-    assert "lack 20210901-20211001" in err
-    assert tags(hub) == ["2021.09", "2021.10"]  # the dataset is not held up
+    assert "lack 20210901-20211001" in job.failed(*words)
+    assert job.tags() == ["2021.09", "2021.10"]  # the dataset is not held up
 
 
-def test_a_damaged_copy_of_a_published_month_stops_the_job_before_it_fetches(
-    run: Run, hub: LoopbackHub, has: Has, server: FileServer, tmp_path: Path
-) -> None:
+def test_a_damaged_copy_of_a_published_month_stops_the_job_before_it_fetches(job: Job, tmp_path: Path) -> None:
     folder = tmp_path / "temporalwiki"
     add_month(folder, "20210801", "20210901", [article(1)])
     list(publish_dataset(folder, REPO))
-    has("20210801", "20210901")
+    job.has("20210801", "20210901")
     file = folder / "data" / "diffset-20210801-20210901" / "train-00000-of-00001.parquet"
     file.write_bytes(file.read_bytes()[:-1])
-    assert run()[0] == 0  # there is no work, and nothing reads the file
-    has("20210801", "20210901", "20211001")
-    status, _, err = run()
-    assert (
-        status == 1 and "train-00000-of-00001.parquet: not the file that the manifest describes; `hf download" in err
-    )
-    assert fetched(server) == set() and tags(hub) == ["2021.09"]
+    job.done()  # there is no work, and nothing reads the file
+    job.has("20210801", "20210901", "20211001")
+    assert "train-00000-of-00001.parquet: not the file that the manifest describes; `hf download" in job.failed()
+    assert job.fetched() == set() and job.tags() == ["2021.09"]

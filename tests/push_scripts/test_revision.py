@@ -8,11 +8,12 @@ import itertools
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from huggingface_hub import constants
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.push_scripts import hub as client
@@ -21,6 +22,8 @@ from temporalwiki.push_scripts.revision import publish, read_file
 
 from a_revision import AFTER, BIG, NEW_README, OLD, REPO, REVISION, plan, publish_it
 from loopback_hub import LoopbackHub
+
+Hubs = Generator[tuple[int, LoopbackHub], None, None]
 
 
 def files(hub: LoopbackHub, revision: str = "main", repo_id: str = REPO) -> dict[str, bytes]:
@@ -44,15 +47,21 @@ def _states(hub: LoopbackHub) -> list[dict[str, bytes]]:
     return [state for state in found if state]  # the first commit is empty
 
 
-@contextlib.contextmanager
-def old_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackHub]:
-    """A Hub of its own for each of many runs of one test."""
-    with LoopbackHub() as hub, monkeypatch.context() as patch:
-        hub.add_user("me", "hf_me", orgs={"ORG": "write"})
-        hub.online(patch, token="hf_me", home=tmp_path / "huggingface")
-        patch.setattr(client.time, "sleep", lambda _seconds: None)
-        hub.commit("dataset", REPO, OLD)
-        yield hub
+@pytest.fixture
+def hubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hubs]:
+    """Number from 1, and give each number a Hub of its own with the old files."""
+
+    def numbered() -> Hubs:
+        for number in itertools.count(1):
+            with LoopbackHub() as hub, monkeypatch.context() as patch:
+                hub.add_user("me", "hf_me", orgs={"ORG": "write"})
+                hub.online(patch, token="hf_me", home=tmp_path / "huggingface")
+                patch.setattr(client.time, "sleep", lambda _seconds: None)
+                hub.commit("dataset", REPO, OLD)
+                yield number, hub
+
+    with contextlib.closing(numbered()) as found:
+        yield found
 
 
 @pytest.fixture
@@ -137,26 +146,22 @@ FAULTS = {
     "main is complete at every moment, and a rerun completes the push",
 )
 @pytest.mark.parametrize("fault", FAULTS)
-def test_whatever_request_fails_main_is_whole_and_a_rerun_completes(
-    fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_whatever_request_fails_main_is_whole_and_a_rerun_completes(fault: str, hubs: Hubs) -> None:
     """Each request of a publish fails in turn."""
-    failed, number = 0, 0
-    while True:
-        number += 1
-        with old_hub(tmp_path, monkeypatch) as hub:
-            hub.fault("*", "", nth=number, **FAULTS[fault])  # type: ignore[arg-type]
-            try:
-                run()
-            except InputError as error:
-                failed += 1
-                assert str(error).startswith(f"datasets/{REPO}: ")
-                assert "\n" not in str(error)
-            struck = len(hub.requests) >= number
-            assert all(state in (OLD, AFTER) for state in _states(hub))
-            hub._faults.clear()
+    failed = 0
+    for number, hub in hubs:
+        hub.fault("*", "", nth=number, **FAULTS[fault])  # type: ignore[arg-type]
+        try:
             run()
-            assert_published(hub)
+        except InputError as error:
+            failed += 1
+            assert str(error).startswith(f"datasets/{REPO}: ")
+            assert "\n" not in str(error)
+        struck = len(hub.requests) >= number
+        assert all(state in (OLD, AFTER) for state in _states(hub))
+        hub._faults.clear()
+        run()
+        assert_published(hub)
         if not struck:
             break
     assert number > 10  # it was struck at each of the requests
@@ -184,45 +189,36 @@ def killable(tmp_path: Path) -> Callable[[str], multiprocessing.process.BaseProc
     "the Hub has the whole revision or none of it, and a rerun completes it",
 )
 def test_killed_at_any_request_a_rerun_completes(
-    after: bool,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    killable: Callable[[str], multiprocessing.process.BaseProcess],
+    after: bool, hubs: Hubs, killable: Callable[[str], multiprocessing.process.BaseProcess]
 ) -> None:
-    killed, number = 0, 0
-    while True:
-        number += 1
-        with old_hub(tmp_path, monkeypatch) as hub:
-            process = killable(hub.endpoint)
-            hub.when("*", "", lambda p=process: os.kill(p.pid, signal.SIGKILL), nth=number, after=after)  # type: ignore[misc]
-            process.join(60)
-            assert process.exitcode in (0, -signal.SIGKILL)
-            hub._faults.clear()
-            assert all(state in (OLD, AFTER) for state in _states(hub))
-            run()
-            assert_published(hub)
+    for number, hub in hubs:
+        process = killable(hub.endpoint)
+        hub.when("*", "", lambda p=process: os.kill(p.pid, signal.SIGKILL), nth=number, after=after)  # type: ignore[misc]
+        process.join(60)
+        assert process.exitcode in (0, -signal.SIGKILL)
+        hub._faults.clear()
+        assert all(state in (OLD, AFTER) for state in _states(hub))
+        run()
+        assert_published(hub)
         if process.exitcode == 0:
             break
-        killed += 1
-    assert killed > 10
+    assert number > 11
 
 
 @pytest.mark.fault(
     "two at once", "publish: somebody else commits, at any moment", "that commit is kept, and ours follows it"
 )
-def test_a_commit_by_somebody_else_at_any_moment_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    overtaken, number = 0, 0
-    while True:
-        number += 1
-        with old_hub(tmp_path, monkeypatch) as hub:
-            hub.when("*", "", lambda h=hub: h.commit("dataset", REPO, {"theirs.txt": b"theirs"}), nth=number)  # type: ignore[misc]
-            lines = run()
-            assert files(hub) == AFTER | {"theirs.txt": b"theirs"} or len(hub.requests) < number
-            assert files(hub, "2021.12") in (AFTER, AFTER | {"theirs.txt": b"theirs"})
-            assert set(hub.repo("dataset", REPO).branches) == {"main"}
-            overtaken += any("somebody else" in line for line in lines)
-            if len(hub.requests) < number:
-                break
+def test_a_commit_by_somebody_else_at_any_moment_is_kept(hubs: Hubs) -> None:
+    overtaken, theirs = 0, {"theirs.txt": b"theirs"}
+    for number, hub in hubs:
+        hub.when("*", "", lambda h=hub: h.commit("dataset", REPO, theirs), nth=number)  # type: ignore[misc]
+        lines = run()
+        assert files(hub) == AFTER | theirs or len(hub.requests) < number
+        assert files(hub, "2021.12") in (AFTER, AFTER | theirs)
+        assert set(hub.repo("dataset", REPO).branches) == {"main"}
+        overtaken += any("somebody else" in line for line in lines)
+        if len(hub.requests) < number:
+            break
     assert overtaken > 3
 
 
@@ -362,8 +358,6 @@ def test_a_fault_of_the_clients_other_way_to_upload_is_one_clear_line(
 ) -> None:
     """Xet, which the loopback does not speak but for its first request, raises exceptions of its own."""
     pytest.importorskip("hf_xet")
-    from huggingface_hub import constants
-
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", False)
     monkeypatch.setenv("HF_XET_CLIENT_RETRY_MAX_ATTEMPTS", "1")
     old.fault("GET", "xet-write-token", times=99, **fault)
@@ -431,14 +425,9 @@ def test_what_cannot_be_a_tag_is_refused(tag: str) -> None:
         Revision("message", {}, tag=tag)
 
 
-def test_a_dry_run_needs_no_token(old: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_needs_no_token_and_no_hub(old: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HF_TOKEN")
     assert run(dry_run=True)[-1] == f"datasets/{REPO}: dry run, nothing was sent"
-
-
-def test_a_dry_run_needs_no_hub(old: LoopbackHub, monkeypatch: pytest.MonkeyPatch) -> None:
-    from huggingface_hub import constants
-
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
     first, *said = run(dry_run=True)
     assert "the Hub cannot be reached" in first
@@ -452,8 +441,6 @@ def test_a_hub_that_is_not_there_is_said(
     hub: LoopbackHub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """At once, with how long it waits until each next try; and in the end."""
-    from huggingface_hub import constants
-
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
     with pytest.raises(InputError, match=r"the Hub cannot be reached .*; run the same command again to go on"):
         run()
