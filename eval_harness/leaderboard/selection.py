@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from temporalwiki.eval_harness import misalignment
 from temporalwiki.eval_harness.leaderboard.rows import Row
+from temporalwiki.eval_harness.measures import WORST
 from temporalwiki.methods import METHODS
 
 
@@ -137,8 +138,9 @@ _APART: tuple[Callable[[Row], str], ...] = (
 
 
 def _lines(label: str, rows: Sequence[Row], apart: Sequence[Callable[[Row], str]]) -> Iterator[ModelLine]:
-    asked = Counter((row.month, row.task, row.version, row.config, row.test, row.measure) for row in rows)
-    if not apart or (max(asked.values()) == 1 and len({row.base for row in rows}) == 1):
+    scores = [row for row in rows if not row.test.startswith(f"{WORST}/")]  # runs may differ in their worst form
+    asked = Counter((row.month, row.task, row.version, row.config, row.test, row.measure) for row in scores)
+    if not apart or (max(asked.values(), default=1) == 1 and len({row.base for row in rows}) == 1):
         rates = [row.learning_rate for row in rows if row.learning_rate is not None]
         yield ModelLine(label, rows[0].method, rows[0].base, rates[0] if rates else None, tuple(rows))
         return

@@ -21,6 +21,12 @@ def line_of(board: ModelBoard, label: str) -> ModelLine:
     return found
 
 
+def test_runs_that_differ_in_their_worst_form_are_one_line() -> None:
+    """Their rows of the test ``worst/all`` cannot be put together, so each run has one."""
+    rows = [make_row(test="all", runs=3), *(make_row(test="worst/all", model=f"seed {seed}") for seed in range(3))]
+    assert [line.label for line in ModelBoard(rows).lines] == ["diff"]
+
+
 def test_lines_are_in_the_order_of_the_papers_then_of_labels_whatever_that_of_the_rows() -> None:
     rows = [
         make_row(label="other model", method=None, month="0910"),
