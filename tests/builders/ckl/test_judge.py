@@ -49,26 +49,26 @@ def candidate(
 # By rules
 
 
+def same(evidence: str) -> Decision:
+    return Decision("c", True, True, "same", old_evidence=evidence)
+
+
+def other(answer: str, evidence: str) -> Decision:
+    return Decision("c", True, True, "other", [answer], evidence)
+
+
 NOTHING = Decision("c", None, note="past: nothing found")
+ANNA = "The mayor of Easton is Anna (Ann) Weber."
 RULES = {
     "nothing is known": (candidate(), NOTHING),
     "something else is known": (candidate("Bo Lind lives in Weston."), NOTHING),
-    "the same": (
-        candidate("Trees grow.", "There is a mayor. In Easton, Bo Lind is the mayor."),
-        Decision("c", True, True, "same", old_evidence="p1"),
-    ),
+    "the same": (candidate("Trees grow.", "There is a mayor. In Easton, Bo Lind is the mayor."), same("p1")),
     "far from it": (candidate("Mayor of Easton. It is far. Trees grow. Bo Lind."), NOTHING),
-    "another": (
-        candidate("It rains. The mayor of Easton is Anna (Ann) Weber. It snows."),
-        Decision("c", True, True, "other", ["Anna (Ann) Weber"], "The mayor of Easton is Anna (Ann) Weber."),
-    ),
-    "another spelling": (candidate("The mayor of Easton is Bo Linde."), Decision("c", True, True, "same", [], "p0")),
-    "a part of it": (candidate("The mayor of Easton is Lind."), Decision("c", True, True, "same", [], "p0")),
+    "another": (candidate(f"It rains. {ANNA} It snows."), other("Anna (Ann) Weber", ANNA)),
+    "another spelling": (candidate("The mayor of Easton is Bo Linde."), same("p0")),
+    "a part of it": (candidate("The mayor of Easton is Lind."), same("p0")),
     "another, but in other words": (candidate("Easton's mayor is Anna Weber."), NOTHING),
-    "a whole sentence is not an answer": (
-        candidate("The mayor of Easton is a man of whom many people think that he is tall."),
-        NOTHING,
-    ),
+    "a whole sentence": (candidate("The mayor of Easton is a man of whom many think that he is tall."), NOTHING),
     "no question": (candidate(question="The mayor."), Decision("c", False, note="no question mark at the end")),
     "not in the sentence": (candidate(sentence="Bo Lindt."), Decision("c", True, False)),
 }
@@ -106,12 +106,9 @@ PAST = candidate("Anna Weber is the mayor.", "Trees.", "Grass.", "Rain.", "Bo Li
 UNDECIDED = Decision("c", None)
 YES = {"valid": "Yes", "right": "Yes"}
 SAID: dict[str, tuple[dict[str, str | None], Decision]] = {
-    "another": (
-        {"valid": "Yes.", "right": "yes, it is", "past": "Anna Weber."},
-        Decision("c", True, True, "other", ["Anna Weber"], "p0"),
-    ),
-    "the same": ({**YES, "past": '"Bo Lind"'}, Decision("c", True, True, "same", [], "p4")),
-    "a part of it": ({**YES, "past": "Lind"}, Decision("c", True, True, "same", [], "p4")),
+    "another": ({"valid": "Yes.", "right": "yes, it is", "past": "Anna Weber."}, other("Anna Weber", "p0")),
+    "the same": ({**YES, "past": '"Bo Lind"'}, same("p4")),
+    "a part of it": ({**YES, "past": "Lind"}, same("p4")),
     "none": ({**YES, "past": "None."}, Decision("c", True, True, "none")),
     "none, at length": ({**YES, "past": "none of them"}, Decision("c", True, True, "none")),
     "invalid": ({"valid": "No, who?"}, Decision("c", False)),
@@ -191,20 +188,12 @@ def test_label_studio_reads_the_decisions_as_predictions(review: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "file"),
-    [
-        ("../../x", "judge-x-abcdef01.json"),
-        ("a b\0c", "judge-a-b-c-abcdef01.json"),
-        ("..", "judge-abcdef01.json"),
-        ("org/model@v1", "judge-model-v1-abcdef01.json"),
-    ],
-)
-def test_the_name_of_a_model_is_not_a_path(
-    review: Path, monkeypatch: pytest.MonkeyPatch, name: str, file: str
-) -> None:
+def test_the_name_of_a_model_is_not_a_path(review: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_decide", lambda some, _model: [Decision(one.id, None) for one in some])
-    assert judge(review, ScriptedModel(agrees, name, "abcdef0123456789")) == review / "annotations" / file
+    names = {"../../x": "x-abcdef01", "a b\0c": "a-b-c-abcdef01", "..": "abcdef01", "o/m@v1": "m-v1-abcdef01"}
+    for name, shown in names.items():
+        file = review / "annotations" / f"judge-{shown}.json"
+        assert judge(review, ScriptedModel(agrees, name, "abcdef0123456789")) == file
 
 
 @pytest.mark.fault("kill -9", "ckl: while a judge decides", "its earlier decisions are not asked for again")
