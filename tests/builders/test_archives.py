@@ -191,9 +191,12 @@ def test_what_was_imported_before_must_be_whole(here: Path) -> None:
 
 NEWS_SPANS = ("original", "input", "output")
 EASY = ("unique_id", "statement", "question", "answer")
-RED, BLUE = ["0", "It is <extra_id_0>.", "What is it?", "red"], ["5", "A <extra_id_0>.", "", "b"]
-BERN_SPANS = "<extra_id_0> Bern <extra_id_1> Switzerland <extra_id_2>"
+B_SPAN = "<extra_id_0> b <extra_id_1>"
+BERN_SPAN = "<extra_id_0> Bern <extra_id_1>"
+BERN_SPANS = f"{BERN_SPAN} Switzerland <extra_id_2>"
+IT, WAS, WHAT = "It is <extra_id_0>.", "It was <extra_id_0>.", "What is it?"
 ROME, BERN = "Rome is the capital of <extra_id_0> .", "Bern is the capital of <extra_id_0> ."
+RED, BLUE = ["0", IT, WHAT, "red"], ["5", "A <extra_id_0>.", "", "b"]
 CKL: dict[str, list[Any]] = {
     "invariantLAMA.csv": [
         ("id", "input", "output"),
@@ -210,18 +213,8 @@ CKL: dict[str, list[Any]] = {
         ["1", "The coach is <extra_id_0>.", "Cy; the younger", "", "-"],
     ],
     "newLAMA.csv": [("Unique_ID", "Statement", "Answer"), ["0", "X won <extra_id_0>.", "gold"]],
-    "newLAMA_easy.csv": [
-        EASY,
-        ["0", "It is <extra_id_0>.", "What is it?", "red; scarlet;red;"],
-        ["1", "It was <extra_id_0>.", "", "blue"],
-        ["2", "", "Why?", "because"],
-    ],
-    "recent_news_full.csv": [
-        NEWS_SPANS,
-        ["a b c", "a <extra_id_0> c", "<extra_id_0> b <extra_id_1>"],
-        ["", "", ""],
-        ["d", "", ""],
-    ],
+    "newLAMA_easy.csv": [EASY, [*RED[:3], "red; scarlet;red;"], ["1", WAS, "", "blue"], ["2", "", "Why?", "because"]],
+    "recent_news_full.csv": [NEWS_SPANS, ["a b c", "a <extra_id_0> c", B_SPAN], ["", "", ""], ["d", "", ""]],
     "recent_news_small.csv": [("original",), ["a b c"]],
     "recent_news_small1.csv": [("original",), ["a"]],
     "recent_news_small2.csv": [("original",), ["b"]],
@@ -236,10 +229,7 @@ CKL: dict[str, list[Any]] = {
         ["no span", ""],
         ["", ""],
     ],
-    "wikipedia_pretrain_small.csv": [
-        NEWS_SPANS,
-        ["Bern  lies.", "<extra_id_0> lies.", "<extra_id_0> Bern <extra_id_1>"],
-    ],
+    "wikipedia_pretrain_small.csv": [NEWS_SPANS, ["Bern  lies.", "<extra_id_0> lies.", BERN_SPAN]],
 }
 
 
@@ -250,7 +240,6 @@ def row(id: int | str, statement: str | None = None, answers: str | list[str] = 
 
 
 # What each config is to hold, by hand from the rows above; all else is null.
-WHAT = "What is it?"
 TEST: dict[str, list[dict[str, Any]]] = {
     "invariantlama": [
         row(7, ROME, object="Italy"),
@@ -262,21 +251,15 @@ TEST: dict[str, list[dict[str, Any]]] = {
         row(1, "The coach is <extra_id_0>.", answers=["Cy; the younger"], old_answers=[]),
     ],
     "newlama": [row(0, "X won <extra_id_0>.", "gold", old_answers=[])],
-    "newlama-easy": [
-        row(0, "It is <extra_id_0>.", "red;scarlet", question=WHAT),
-        row(1, "It was <extra_id_0>.", "blue"),
-    ],
-    "newquestions-easy": [
-        row(0, "It is <extra_id_0>.", "red;scarlet", question=WHAT),
-        row(2, None, "because", question="Why?"),
-    ],
-    "newlama-easy-small": [row(0, "It is <extra_id_0>.", "red", question=WHAT), row(5, "A <extra_id_0>.", "b")],
-    "newlama-easy-small-p1": [row(0, "It is <extra_id_0>.", "red", question=WHAT)],
+    "newlama-easy": [row(0, IT, "red;scarlet", question=WHAT), row(1, WAS, "blue")],
+    "newquestions-easy": [row(0, IT, "red;scarlet", question=WHAT), row(2, None, "because", question="Why?")],
+    "newlama-easy-small": [row(0, IT, "red", question=WHAT), row(5, "A <extra_id_0>.", "b")],
+    "newlama-easy-small-p1": [row(0, IT, "red", question=WHAT)],
     "newlama-easy-small-p2": [row(5, "A <extra_id_0>.", "b")],
 }
 TRAIN: dict[str, list[dict[str, Any]]] = {
     "recentnews": [
-        row(1, text="a b c", input="a <extra_id_0> c", output="<extra_id_0> b <extra_id_1>"),
+        row(1, text="a b c", input="a <extra_id_0> c", output=B_SPAN),
         row(3, text="d", input="", output=""),
     ],
     "recentnews-small": [row(1, text="a b c")],
@@ -288,9 +271,7 @@ TRAIN: dict[str, list[dict[str, Any]]] = {
         row(1, text="Bern lies in Switzerland.", input="<extra_id_0> lies in <extra_id_1>.", output=BERN_SPANS),
         row(2, text="no span", input="no span", output=""),
     ],
-    "wikipedia-small": [
-        row(1, text="Bern  lies.", input="<extra_id_0> lies.", output="<extra_id_0> Bern <extra_id_1>"),
-    ],
+    "wikipedia-small": [row(1, text="Bern  lies.", input="<extra_id_0> lies.", output=BERN_SPAN)],
 }
 WANTED = {config: (split, rows) for split, of in (("test", TEST), ("train", TRAIN)) for config, rows in of.items()}
 

@@ -26,60 +26,37 @@ from temporalwiki.builders.wikipedia.sentences import (
     split_sentences,
 )
 
+# | is where a sentence ends
 SPLITS = {
-    "two sentences": ("He came. He saw.", ["He came.", "He saw."]),
-    "decimals": ("It is 3.5 million. It grows.", ["It is 3.5 million.", "It grows."]),
-    "initials": ("J. R. Smith wrote it. He died.", ["J. R. Smith wrote it.", "He died."]),
-    "St. and U.S.": ("St. Anne's in the U.S. is old. It stands.", ["St. Anne's in the U.S. is old.", "It stands."]),
-    "a number after an abbreviation": ("It weighs approx. 3.5 tonnes.", ["It weighs approx. 3.5 tonnes."]),
-    "volumes": ("See vol. 7 (no. 3). It says so.", ["See vol. 7 (no. 3).", "It says so."]),
-    "a title with a question mark": ("Do Androids Dream? and others.", ["Do Androids Dream? and others."]),
-    "questions": ("Who? Nobody knows.", ["Who?", "Nobody knows."]),
-    "brackets around a sentence": (
-        "(He died.) She lived (until 1818.) The farm stood.",
-        ["(He died.)", "She lived (until 1818.)", "The farm stood."],
-    ),
-    "brackets inside one": ("He died (in 1818.) and she lived.", ["He died (in 1818.) and she lived."]),
-    "etc. at an end": (
-        "They drank tea, etc. She drank milk, etc. in bed.",
-        ["They drank tea, etc.", "She drank milk, etc. in bed."],
-    ),
-    "a quotation after a sentence": (
-        'It rose. "On average we find it." He left.',
-        ["It rose.", '"On average we find it."', "He left."],
-    ),
-    "an enumeration in a sentence": (
-        "Ranked as 1. Lincoln; 2. Washington; and 3. Roosevelt, he said.",
-        ["Ranked as 1. Lincoln; 2. Washington; and 3. Roosevelt, he said."],
-    ),
-    "a number at an end": ("It stood with 8 and 9. This led to it.", ["It stood with 8 and 9.", "This led to it."]),
-    "a day of a month": ("It was November 1. Roosevelt left.", ["It was November 1.", "Roosevelt left."]),
-    "the time of day": ("At 12:30 a.m. 365 days a year. Always.", ["At 12:30 a.m. 365 days a year.", "Always."]),
-    "a raised digit after a unit": ("It bears 300 lbf/in.² Adobe is old.", ["It bears 300 lbf/in.²", "Adobe is old."]),
-    "a court case": ("Roe v. Wade was a case.", ["Roe v. Wade was a case."]),
-    "a list keeps its lines": ("One item\nTwo items. Two sentences", ["One item", "\nTwo items.", "Two sentences"]),
+    "two sentences": "He came. |He saw.",
+    "decimals": "It is 3.5 million. |It grows.",
+    "initials": "J. R. Smith wrote it. |He died.",
+    "St. and U.S.": "St. Anne's in the U.S. is old. |It stands.",
+    "a number after an abbreviation": "It weighs approx. 3.5 tonnes.",
+    "volumes": "See vol. 7 (no. 3). |It says so.",
+    "a title with a question mark": "Do Androids Dream? and others.",
+    "questions": "Who? |Nobody knows.",
+    "brackets around a sentence": "(He died.) |She lived (until 1818.) |The farm stood.",
+    "brackets inside one": "He died (in 1818.) and she lived.",
+    "etc. at an end": "They drank tea, etc. |She drank milk, etc. in bed.",
+    "a quotation after a sentence": 'It rose. |"On average we find it." |He left.',
+    "an enumeration in a sentence": "Ranked as 1. Lincoln; 2. Washington; and 3. Roosevelt, he said.",
+    "a number at an end": "It stood with 8 and 9. |This led to it.",
+    "a day of a month": "It was November 1. |Roosevelt left.",
+    "the time of day": "At 12:30 a.m. 365 days a year. |Always.",
+    "a raised digit after a unit": "It bears 300 lbf/in.² |Adobe is old.",
+    "a court case": "Roe v. Wade was a case.",
+    "a long quotation": 'The man said: "It was an old house that nobody wished to buy in many years. |'
+    "It was cold in all of its rooms and halls. |Nobody at all came to see us there. |"
+    'We took the long road home at once," and left them. |“It was late, and so we went on to the end of it. |'
+    "We were all tired, and yet nobody complained. |At last we saw the lights of a village in the dark. |"
+    "There was still a light in the inn, and so we knocked. |It was the end.” |He died.",
+    "a short quotation": 'He said: "It is. It was." |He left.',
+}
+OTHERS = {
     "white space is folded": ("  He   came.  \t He saw. ", ["He came.", "He saw."]),
-    "a long quotation": (
-        'The man said: "It was an old house that nobody wished to buy in many years. It was cold in all of its rooms '
-        'and halls. Nobody at all came to see us there. We took the long road home at once," and left them. “It was '
-        "late, and so we went on to the end of it. We were all tired, and yet nobody complained. At last we saw the "
-        "lights of a village in the dark. There was still a light in the inn, and so we knocked. It was the end.” He "
-        "died.",
-        [
-            'The man said: "It was an old house that nobody wished to buy in many years.',
-            "It was cold in all of its rooms and halls.",
-            "Nobody at all came to see us there.",
-            'We took the long road home at once," and left them.',
-            "“It was late, and so we went on to the end of it.",
-            "We were all tired, and yet nobody complained.",
-            "At last we saw the lights of a village in the dark.",
-            "There was still a light in the inn, and so we knocked.",
-            "It was the end.”",
-            "He died.",
-        ],
-    ),
-    "a short quotation": ('He said: "It is. It was." He left.', ['He said: "It is. It was."', "He left."]),
-    "a formula that plain text cannot show": (
+    "a list keeps its lines": ("One item\nTwo items. Two sentences", ["One item", "\nTwo items.", "Two sentences"]),
+    "formulas": (
         "It holds. Let \x08 be one. It is\nwhere \x08 is one\nTwo \x08. Three",
         ["It holds.", "It is", "\nThree"],
     ),
@@ -87,12 +64,11 @@ SPLITS = {
 }
 
 
-@pytest.mark.parametrize(("paragraph", "expected"), SPLITS.values(), ids=SPLITS)
+@pytest.mark.parametrize(("paragraph", "expected"), OTHERS.values(), ids=OTHERS)
 def test_a_paragraph_is_split_into_sentences(paragraph: str, expected: list[str]) -> None:
     assert split_sentences(paragraph, "en") == expected
 
 
-# | is where a sentence ends
 ENDS = {
     "an ordinal": [
         ("de", "Die Burg wurde im 12. Jahrhundert gebaut. |Der Verein stieg in die 3. Liga auf."),
@@ -175,6 +151,9 @@ ENDS = {
     "an apostrophe at the beginning": [("en", "'Twas late. |'Tis so."), ("nl", "Hij ging. |'s Avonds kwam hij.")],
     "a quotation mark after a blank": [("en", 'The tale of Ab." |The pillar. |(10,000 men.) |He rose in.² |Then.')],
 }
+
+
+ENDS["English"] = [("en", text) for text in SPLITS.values()]
 
 
 @pytest.mark.parametrize(("language", "text"), [case for cases in ENDS.values() for case in cases])
