@@ -67,10 +67,7 @@ def identity(row: Row) -> dict[str, Any]:
 
 
 def score_facts(
-    model: Model,
-    facts: Sequence[tuple[str, str]],
-    what: str,
-    before: Sequence[str] = (),
+    model: Model, facts: Sequence[tuple[str, str]], what: str, before: Sequence[str] = ()
 ) -> list[FactScore | None]:
     """Score (prompt, object) pairs; the score is None if an object has no scored token or a text is too long.
 

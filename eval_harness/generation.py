@@ -21,6 +21,7 @@ from temporalwiki.eval_harness.scoring import (
     decoder_start,
     encoder_inputs,
     grouped,
+    halving,
     plain,
     sentinel_of,
 )
@@ -40,12 +41,7 @@ class Generator:
     """
 
     def __init__(
-        self,
-        model: Any,
-        tokenizer: PreTrainedTokenizerBase,
-        max_new_tokens: int,
-        beams: int = 1,
-        whole: bool = False,
+        self, model: Any, tokenizer: PreTrainedTokenizerBase, max_new_tokens: int, beams: int = 1, whole: bool = False
     ) -> None:
         """Prepare the model. With 1 beam decoding is greedy; if ``whole``, answers may have several sentences."""
         self.model, self.tokenizer = plain(model.eval()), tokenizer
@@ -77,7 +73,8 @@ class Generator:
         order = sorted((i for i in fits if i not in kept), key=lambda i: (len(read[i]), read[i]))
         most = _TOKENS.get(self.model.device.type, 1 << 15)
         for batch in grouped(order, lambda i: len(read[i]) + self.max_new_tokens, most)[share[0] :: share[1]]:
-            continued = self._continue([read[i] for i in batch])
+            decode = self._greedy if self._simple else self._library
+            continued = halving(self.model, [read[i] for i in batch], decode)  # rows are sorted by length
             yield [(i, self._cut(text)) for i, text in zip(batch, continued, strict=True)]
 
     def _read(self, prompts: Sequence[str]) -> Iterator[list[int]]:
@@ -118,17 +115,6 @@ class Generator:
     def _constraints(self) -> dict[str, Any]:
         """Settings of the model that forbid or force tokens; they are not used in evaluation."""
         return {}
-
-    def _continue(self, rows: list[list[int]]) -> list[str]:
-        """Return the texts that continue rows, which are sorted by length; halve the batch if memory runs out."""
-        try:
-            with torch.inference_mode():
-                return self._greedy(rows) if self._simple else self._library(rows)
-        except torch.OutOfMemoryError:
-            if len(rows) == 1:
-                raise InputError(f"{self.model.name_or_path}: no memory left on {self.model.device}") from None
-        half = len(rows) // 2
-        return self._continue(rows[:half]) + self._continue(rows[half:])
 
     @property
     def _simple(self) -> bool:
@@ -196,10 +182,8 @@ class Generator:
             decoder_start_token_id=start and start[0],
             **self._constraints,
         )
-        own, self.model.generation_config = (
-            self.model.generation_config,
-            GenerationConfig(),
-        )  # its settings would be added to ours
+        own = self.model.generation_config
+        self.model.generation_config = GenerationConfig()  # its settings would be added to ours
         texts = []
         try:
             for _, group in groupby(rows, len):

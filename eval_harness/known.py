@@ -57,24 +57,13 @@ class Panel:
     split: str  # of the facts that are scored; the others only fill the panel
     room: int
     facts: list[PanelFact] = field(default_factory=list)
-    _subjects: set[str] = field(default_factory=set)
-    _names: set[str] = field(default_factory=set)
-    _ever: set[str] = field(default_factory=set)
 
     def fits(self, fact: PanelFact) -> bool:
         """Return whether the fact may stand in this panel."""
-        return (
-            fact.subject not in self._subjects
-            and self._ever.isdisjoint(fact.names)
-            and self._names.isdisjoint(fact.ever)
+        return all(
+            fact.subject != other.subject and other.ever.isdisjoint(fact.names) and other.names.isdisjoint(fact.ever)
+            for other in self.facts
         )
-
-    def add(self, fact: PanelFact) -> None:
-        """Add a fact that fits."""
-        self.facts.append(fact)
-        self._subjects.add(fact.subject)
-        self._names |= fact.names
-        self._ever |= fact.ever
 
     @property
     def scored(self) -> list[int]:
@@ -101,14 +90,14 @@ def panels(facts: Iterable[PanelFact], relation: str, left_out: Counter[str], se
             if chosen is None:
                 chosen = Panel(f"{relation}/{split}/{len(of_split)}", split, MOST)
                 of_split.append(chosen)
-            chosen.add(fact)
+            chosen.facts.append(fact)
         others = [fact for fact in ordered if fact.split != split]
         for panel in filter(lambda panel: panel.facts, of_split):
             for filler in others:
                 if len(panel.facts) >= FEWEST:
                     break
                 if panel.fits(filler):
-                    panel.add(filler)
+                    panel.facts.append(filler)
             if len(panel.facts) < FEWEST:
                 left_out[f"{split}: in a panel of fewer than {FEWEST} facts of the relation"] += len(panel.scored)
             else:

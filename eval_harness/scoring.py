@@ -143,11 +143,11 @@ class Scorer:
         bf16 = torch.autocast(self.model.device.type, dtype=torch.bfloat16, enabled=self.precision == "bf16")
         for batch in left[share[0] :: share[1]]:
             with bf16:
-                scored = self._run(batch)
+                scored = halving(self.model, batch, self._read)
             for i, nll in scored:
                 if not np.isfinite(nll).all():
                     raise InputError(
-                        f"{self.model.name_or_path}: no finite probability for {_shown(texts[i])}; "
+                        f"{self.model.name_or_path}: no finite probability for {shown(texts[i])}; "
                         "its weights may be damaged, or need another precision"
                     )
             yield [(i, TokenScores(nll, tokens[i].offsets)) for i, nll in scored]
@@ -206,22 +206,13 @@ class Scorer:
             tokens = {i: _Tokens(text, half, np.empty((0, 2))) for i, text in enumerate(texts)}
             tolerance = 1e-4 if self.model.dtype == torch.float32 else 3e-2
             try:
-                together, alone = (dict(self._run(_rows(tokens, layout))) for layout in (most, 0))
+                together, alone = (
+                    dict(halving(self.model, _rows(tokens, layout), self._read)) for layout in (most, 0)
+                )
                 self._reads[most] = all(np.abs(together[i] - alone[i]).mean() < tolerance for i in tokens)
             except (RuntimeError, ValueError, TypeError, LookupError, AttributeError):
                 self._reads[most] = False
         return self._reads[most]
-
-    def _run(self, rows: list[_Row]) -> list[tuple[int, Floats]]:
-        """Return (index of the text, NLL of its scored tokens) for a batch; halve the batch if memory runs out."""
-        try:
-            with torch.inference_mode():
-                return self._read(rows)
-        except torch.OutOfMemoryError:
-            if len(rows) == 1:
-                raise InputError(f"{self.model.name_or_path}: no memory left on {self.model.device}") from None
-        half = len(rows) // 2
-        return self._run(rows[:half]) + self._run(rows[half:])
 
     def _read(self, rows: list[_Row]) -> list[tuple[int, Floats]]:
         device = self.model.device
@@ -263,6 +254,18 @@ def plain(model: Any) -> PreTrainedModel:
         kind = model.active_peft_config.peft_type.value
         raise InputError(f"{model.name_or_path}: {kind} adds tokens to the text; use an adapter inside the layers")
     return model.get_base_model()
+
+
+def halving(model: Any, rows: list[Any], read: Callable[[list[Any]], list[Any]]) -> list[Any]:
+    """Return what ``read`` finds in a batch; halve it if memory runs out. Raises InputError for a single row."""
+    try:
+        with torch.inference_mode():
+            return read(rows)
+    except torch.OutOfMemoryError:
+        if len(rows) == 1:
+            raise InputError(f"{model.name_or_path}: no memory left on {model.device}") from None
+    half = len(rows) // 2
+    return halving(model, rows[:half], read) + halving(model, rows[half:], read)
 
 
 def grouped(items: Sequence[Any], size: Callable[[Any], int], most: int) -> list[list[Any]]:
@@ -371,6 +374,7 @@ def _pad(rows: Sequence[Sequence[int]]) -> torch.Tensor:
     return torch.tensor([[*row, *([0] * (longest - len(row)))] for row in rows])
 
 
-def _shown(text: Text) -> str:
+def shown(text: Text) -> str:
+    """Return a text for a message, with at most 80 characters."""
     whole = text.context + text.target
     return repr(whole if len(whole) <= 80 else whole[:77] + "...")

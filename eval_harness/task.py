@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
 from temporalwiki.base.errors import InputError, UsageError
@@ -34,6 +34,7 @@ class Task(ABC):
     start: ClassVar[str] = ""  # "needed" or "used": it compares the model with the one that it started from
     whole: ClassVar[bool] = False  # it reads all rows: those that a limit leaves out have False in "scored"
     least: ClassVar[Mapping[str, int]] = {}  # lower bounds of options; the bound of other whole numbers is 1
+    later: ClassVar[frozenset[str]] = frozenset()  # options that older results lack: recorded unless they are default
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
@@ -49,7 +50,8 @@ class Task(ABC):
 
     def recorded_options(self) -> dict[str, Any]:
         """Return the options that a result file records; results with other options are different results."""
-        return asdict(self)
+        unused = {field.name for field in fields(self) if getattr(self, field.name) == field.default}
+        return {name: value for name, value in asdict(self).items() if name not in self.later & unused}
 
     def extra_configs(self, config: str) -> Mapping[str, str]:
         """Return the other configs that the task reads if the dataset has them, with a prefix for their splits.

@@ -26,6 +26,7 @@ from temporalwiki.builders.published import source_of
 from temporalwiki.builders.wikipedia.words import UNSPACED
 from temporalwiki.eval_harness.cutoff.estimator import ChangeEvidence
 from temporalwiki.eval_harness.facts import COLUMNS, prompt_of, score_facts
+from temporalwiki.eval_harness.leaderboard.names import MONTHS
 from temporalwiki.eval_harness.models.model import REPLIES, Model
 from temporalwiki.eval_harness.questions import question_about, read_replies
 from temporalwiki.eval_harness.references import choices_of
@@ -33,10 +34,6 @@ from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.eval_harness.task import Row, check_columns
 from temporalwiki.methods.training_data import load
 
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 TEXT = "text"  # the relation of sentences
 UNKNOWN = "other"  # the class of a subject whose class is not in the dataset
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from temporalwiki.methods import CONTROLS, METHODS
 
-_MONTHS = (
+MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
     *("July", "August", "September", "October", "November", "December"),
 )
@@ -57,6 +57,6 @@ def _dates(month: str) -> list[tuple[str, str]]:
         year, number, day = (digits[:4], digits[4:6], digits[6:]) if len(digits) == 8 else ("", digits, "01")
         if not 1 <= int(number) <= 12:
             return []
-        name = _MONTHS[int(number) - 1]
+        name = MONTHS[int(number) - 1]
         found.append((year, name if day == "01" else f"{int(day)} {name}"))
     return found

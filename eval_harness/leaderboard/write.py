@@ -31,12 +31,7 @@ Card = Callable[[str, Sequence[Result], Sequence[Row], Mapping[str, Plot]], str]
 
 
 def write_leaderboard(
-    results: Sequence[Result],
-    folder: Path,
-    out: Path,
-    card: Card,
-    data: str | None = None,
-    others: Sequence[Row] = (),
+    results: Sequence[Result], folder: Path, out: Path, card: Card, data: str | None = None, others: Sequence[Row] = ()
 ) -> Iterator[str]:
     """Write the leaderboard of the results in ``folder`` to ``out``, and yield lines about the files.
 

@@ -32,7 +32,7 @@ from temporalwiki.eval_harness.models.server import (
     ask_each,
 )
 from temporalwiki.eval_harness.results import SERVER
-from temporalwiki.eval_harness.scoring import Text, TokenScores
+from temporalwiki.eval_harness.scoring import Text, TokenScores, shown
 from temporalwiki.methods.packing import Ints
 
 _VERSION = 1  # raise it with a change that moves a score: cached scores of other versions are not used
@@ -119,7 +119,7 @@ class CompletionsModel(ProviderModel):
         found = self._answers(texts, what, "text", cache.scores, ask, 1)
         if unread:
             say(
-                f"{self.reference}: {what}: {len(unread):,} texts are left out, such as {_shown(unread[0])}: their "
+                f"{self.reference}: {what}: {len(unread):,} texts are left out, such as {shown(unread[0])}: their "
                 "tokens are not shown, or cannot be predicted"
             )
         return found
@@ -153,7 +153,7 @@ class CompletionsModel(ProviderModel):
         try:
             check_border(text.context + text.target, scores.offsets, border)
         except ValueError as error:
-            raise NoLikelihoodsError(f"{self.reference}: {error}: {_shown(text)}") from None
+            raise NoLikelihoodsError(f"{self.reference}: {error}: {shown(text)}") from None
 
     @asynccontextmanager
     async def _server(self) -> AsyncIterator[_Complete]:
@@ -217,7 +217,7 @@ class CompletionsModel(ProviderModel):
         try:
             return read_scores(text, reply)
         except ValueError as error:
-            raise NoLikelihoodsError(f"{self.reference}: {error}: {_shown(text)}") from None
+            raise NoLikelihoodsError(f"{self.reference}: {error}: {shown(text)}") from None
 
 
 def read_scores(text: Text, reply: Reply) -> TokenScores:
@@ -313,8 +313,3 @@ def check_border(text: str, places: Ints, border: int) -> None:
     for begin, end in places.tolist():
         if begin < border < end and text[begin:border].strip():
             raise ValueError(f"the token {text[begin:end]!r} lies across the border of the scored text")
-
-
-def _shown(text: Text) -> str:
-    whole = text.context + text.target
-    return repr(whole if len(whole) <= 80 else whole[:77] + "...")

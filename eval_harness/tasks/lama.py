@@ -97,16 +97,13 @@ class Lama(Task):
     needs: ClassVar[frozenset[str]] = frozenset({REPLIES, WEIGHTS})
     whole: ClassVar[bool] = True  # panels are made before --limit
     least: ClassVar[Mapping[str, int]] = {"candidates": 0, "light_tuning": 0}
+    later: ClassVar[frozenset[str]] = frozenset({"light_tuning"})
 
     question: bool = option(False, "ask the column question, as new_questions does, instead of the statement")
     max_new_tokens: int = option(20, "longest answer")
     beams: int = option(1, "1: greedy decoding")
     candidates: int = option(100, "most candidates that are ranked for P@k; 0: no P@k")
     light_tuning: int = option(0, "clozes to light-tune on first, which are then not scored")
-
-    def recorded_options(self) -> dict[str, Any]:
-        """Return the options; ``light_tuning`` only if it is used."""
-        return without_unused(super().recorded_options())
 
     def run(self, model: Model, rows: Rows) -> Outcome:
         """Ask for answers, then rank the candidates.
@@ -262,11 +259,6 @@ def light_tuned(
     examples = [(cloze.prompt, cloze.gap + cloze.answers[0]) for cloze in chosen]
     with fine_tuned(model, examples, options, f"light-tuning on {len(chosen):,} clozes") as tuned:
         yield tuned, left
-
-
-def without_unused(options: dict[str, Any]) -> dict[str, Any]:
-    """Return options without ``light_tuning`` if that is 0: older results do not have it."""
-    return {name: value for name, value in options.items() if name != "light_tuning" or value}
 
 
 def ask(model: Model, clozes: Sequence[Cloze], max_new_tokens: int, beams: int, excluded: Counter[str]) -> list[Item]:

@@ -55,6 +55,7 @@ class LearnedAndForgotten(Task):
     needs: ClassVar[frozenset[str]] = frozenset({LIKELIHOODS, STORED})
     whole: ClassVar[bool] = True
     least: ClassVar[Mapping[str, int]] = {"seed": 0}
+    later: ClassVar[frozenset[str]] = frozenset({"temperature"})
 
     forms: tuple[str, ...] = option(("name",), f"wordings of the facts, separated by commas: {', '.join(FORMS)}")
     seed: int = option(0, "of the panels")
@@ -66,13 +67,6 @@ class LearnedAndForgotten(Task):
         check_forms(self.forms)
         if not self.temperature > 0:
             raise UsageError(f"temperature must be above 0, not {self.temperature}")
-
-    def recorded_options(self) -> dict[str, Any]:
-        """Return the options; the temperature only if it is not 1."""
-        found = super().recorded_options()
-        if self.temperature == 1:
-            del found["temperature"]
-        return found
 
     def run(self, model: Model, rows: Rows) -> Outcome:
         """Score the panels with the model and with its start model."""

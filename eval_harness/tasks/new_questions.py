@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from temporalwiki.base.options import option
 from temporalwiki.eval_harness.models.model import REPLIES, WEIGHTS, Model
 from temporalwiki.eval_harness.questions import MEASURES as asked_measures
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.task import Rows, Task
-from temporalwiki.eval_harness.tasks.lama import ask, in_question, light_tuned, outcome, read, without_unused
+from temporalwiki.eval_harness.tasks.lama import ask, in_question, light_tuned, outcome, read
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,11 @@ class NewQuestions(Task):
     query: ClassVar[tuple[str, ...]] = columns
     needs: ClassVar[frozenset[str]] = frozenset({REPLIES, WEIGHTS})
     least: ClassVar[Mapping[str, int]] = {"light_tuning": 0}
+    later: ClassVar[frozenset[str]] = frozenset({"light_tuning"})
 
     max_new_tokens: int = option(20, "longest answer")
     beams: int = option(1, "1: greedy decoding")
     light_tuning: int = option(0, "questions to light-tune on first, which are then not scored")
-
-    def recorded_options(self) -> dict[str, Any]:
-        """Return the options; ``light_tuning`` only if it is used."""
-        return without_unused(super().recorded_options())
 
     def run(self, model: Model, rows: Rows) -> Outcome:
         """Ask the questions and score the answers."""

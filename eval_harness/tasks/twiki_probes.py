@@ -47,16 +47,13 @@ class TwikiProbes(Task):
     query: ClassVar[tuple[str, ...]] = COLUMNS[:2]
     splits: ClassVar[tuple[str, ...]] = ("unchanged", "changed")
     needs: ClassVar[frozenset[str]] = frozenset({LIKELIHOODS, LOGGED, REPLIES})
+    later: ClassVar[frozenset[str]] = frozenset({"as_of"})
 
     answers: bool = option(True, "generate answers for EM and F1")
     light_tuning: bool = option(True, "also score the model after light-tuning, if there are facts for it")
     max_new_tokens: int = option(20, "longest answer")
     beams: int = option(1, "1: greedy decoding")
     as_of: str = option("", "models behind an interface: ask for the answer as of this date")
-
-    def recorded_options(self) -> dict[str, Any]:
-        """Return the options; ``as_of`` only if it is used."""
-        return {name: value for name, value in super().recorded_options().items() if name != "as_of" or value}
 
     def extra_configs(self, config: str) -> Mapping[str, str]:
         """Return the config with the facts for light-tuning."""
@@ -101,11 +98,7 @@ class TwikiProbes(Task):
         return items
 
     def _measure(
-        self,
-        model: Model,
-        probes: Mapping[str, Sequence[Row]],
-        stage: str,
-        excluded: Counter[str],
+        self, model: Model, probes: Mapping[str, Sequence[Row]], stage: str, excluded: Counter[str]
     ) -> list[Item]:
         items: list[Item] = []
         first = reading(model)  # on a server, rows have no passages

@@ -8,24 +8,8 @@ from hypothesis import strategies as st
 
 from temporalwiki.eval_harness.answers import answer, ended
 
-PARTS = (
-    "EE",
-    "ул",
-    "12",
-    "XI",
-    *"۔．\u2028",
-    *"aBIcé.。\uff1f?!\n \t1",
-    "St",
-    "Mr",
-    "War ",
-    ". ",
-    ".\n",
-    "..",
-    "D.C.",
-    "3.5",
-    "東京",
-    " The ",
-)
+LONG = ("EE", "ул", "12", "XI", "War ", ". ", ".\n", "St", "Mr", "..", "D.C.", "3.5", "東京", " The ")
+PARTS = (*LONG, *"۔．\u2028aBIcé.。\uff1f?!\n \t1")
 WORDS = st.lists(st.sampled_from(PARTS), max_size=8).map("".join)
 
 

@@ -160,23 +160,6 @@ def test_a_model_that_only_knows_names_knows_no_fact() -> None:
     assert not known(cells).any()
 
 
-@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.75, 1.0])
-@pytest.mark.parametrize("size, fillers", [(10, 0), (8, 0), (6, 0), (6, 5)])
-def test_planted_truth(share: float, size: int, fillers: int) -> None:
-    """A lookup model that knows a share of the facts gets share + (1 - share) / size, whatever the fillers know."""
-    draw = np.random.default_rng(round(100 * share) + 10 * size + fillers)
-    right, count = 0, 0
-    for _ in range(4000 // (size - fillers)):
-        knows = draw.random(size) < share
-        knows[size - fillers :] = True
-        cells = draw.normal(size=(size, size)) + draw.normal(size=size) * 3 + 50 * np.diag(knows)
-        right += int(known(cells)[: size - fillers].sum())
-        count += size - fillers
-    expected = share + (1 - share) / size
-    error = 3.5 * np.sqrt(expected * (1 - expected) / count) + (share in (0, 1)) * 1e-9
-    assert right / count == pytest.approx(expected, abs=error + (0.03 if fillers or 0 < share < 1 else 0.0))
-
-
 def test_binding_grows_with_the_sharpness_and_is_the_mean_margin() -> None:
     cells = np.random.default_rng(2).normal(size=(7, 7))
     assert binding(cells).tolist() == pytest.approx(np.nanmean(margins(cells), axis=1).tolist())

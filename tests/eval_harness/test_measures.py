@@ -8,14 +8,7 @@ from typing import Any
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.measures import (
-    MEASURES,
-    columns_of,
-    composition,
-    earned,
-    higher_is_better,
-    scores,
-)
+from temporalwiki.eval_harness.measures import MEASURES, columns_of, composition, earned, higher_is_better, scores
 from temporalwiki.eval_harness.statistics import Estimate
 
 LN2 = math.log(2)

@@ -34,10 +34,7 @@ RIGHT: dict[str, tuple[dict[str, Any], list[str]]] = {
     "an ended fact": (fact("Bob", kind="ended", objects=["Ann"], aliases=[]), ["Bob"]),
     "a removed fact": (fact("Bob", kind="removed", objects=["Ann"], aliases=[]), ["Bob"]),
     # an empty answer would equal them
-    "aliases that normalisation makes empty": (
-        fact("Ann", objects=["Ann"], aliases=["!", "The", "", None]),
-        ["Ann"],
-    ),
+    "aliases that normalisation makes empty": (fact("Ann", objects=["Ann"], aliases=["!", "The", "", None]), ["Ann"]),
     "an alias that is the subject's name as well": (
         fact("Norland City", aliases=["norland", "N. C."]),
         ["Norland City", "N. C."],
@@ -93,11 +90,7 @@ CHOICES: dict[str, tuple[dict[str, Any], list[str], list[str]]] = {
         ["Cid"],
     ),
     "one that only lost its rank is not wrong": (fact("Ann", ["Bob"], objects=["Ann"], gone_objects=[]), ["Ann"], []),
-    "by the name that it had then": (
-        fact("Ann", ["Kiev"], objects=["Ann"], gone_objects=["Kiev"]),
-        ["Ann"],
-        ["Kiev"],
-    ),
+    "by the name that it had then": (fact("Ann", ["Kiev"], objects=["Ann"], gone_objects=["Kiev"]), ["Ann"], ["Kiev"]),
     "an alias of what is right": (
         fact("Ann Weber", ["Weber", "Bob"], objects=["Ann Weber"], aliases=["weber!"], gone_objects=["Weber", "Bob"]),
         ["Ann Weber"],

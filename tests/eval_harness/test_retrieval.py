@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_transformers import load, nlls
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.commands import main
@@ -191,30 +191,13 @@ def test_passages_are_cut_at_their_beginning_to_fit(kind: str, there: Path, tmp_
 
 @pytest.mark.parametrize("kind", tiny_models.KINDS)
 def test_a_fact_is_scored_after_the_passages(kind: str, run: Callable[..., list[Result]], there: Path) -> None:
-    """Compare with a bare forward pass over passage, blank line and fact."""
+    """Compare with plain transformers on passage, blank line and fact."""
     [result] = run(TwikiProbes(answers=False, light_tuning=False), kind, retrieve="evidence")
     [item] = [item for item in result.items() if item["relation"] == "head of government"]
-    model = CachedModel(str(there / kind), there)
-    held, tokenizer = model.loaded.model, model.tokenizer
+    plain = load(there / kind)
     before, fact, label = "Page. It says Anna Weber.\n\n", "Norland head of government", "Anna Weber"
-
-    def ids(text: str) -> list[int]:
-        return list(tokenizer.encode(text, add_special_tokens=False))
-
-    if kind == "t5":
-        source = torch.tensor([[*ids(f"{before}{fact}"), *ids("<extra_id_0>"), tokenizer.eos_token_id]])
-        target = [*ids("<extra_id_0>"), *ids(label)]
-        with torch.no_grad():
-            logits = held(input_ids=source, decoder_input_ids=torch.tensor([[0, *target[:-1]]])).logits[0, 1:]
-        wanted = torch.tensor(target[1:])
-    else:
-        start, target = [tokenizer.bos_token_id, *ids(before)], ids(f"{fact} {label}")
-        with torch.no_grad():
-            logits = held(torch.tensor([start + target])).logits[0, len(start) - 1 : -1]
-        wanted = torch.tensor(target)
-    nll = torch.nn.functional.cross_entropy(logits.float(), wanted, reduction="sum").item()
-    assert item["nll"] == pytest.approx(nll, rel=1e-4)
-    assert item["tokens"] == len(wanted)
+    expected = nlls(*plain, before + fact, label) if kind == "t5" else nlls(*plain, before, f"{fact} {label}")
+    assert (item["nll"], item["tokens"]) == (pytest.approx(sum(expected), rel=1e-4), len(expected))
 
 
 TASKS: dict[str, tuple[Any, str]] = {
@@ -279,8 +262,10 @@ def test_each_source_has_its_own_result_which_names_it(run: Callable[..., list[R
         "twiki_probes with top 1 of diffset-1112",
         "twiki_probes with top 5 of diffset-1011",
     ]
-    last = "read before the question, evidence: 4 of 4 rows of changed, 0 of 5 rows of unchanged"
-    assert table([found[1]]).splitlines()[-2] == last
+    assert table([found[1]]).splitlines()[-2:] == [
+        "read before the question, evidence: 4 of 4 rows of changed, 0 of 5 rows of unchanged",
+        "changed: 4 with the right passage, 4 of them current",
+    ]
     assert found[1].data["data"]["retrieved"] == {
         "source": "evidence",
         "version": 1,
@@ -294,16 +279,14 @@ def test_on_a_leaderboard_it_is_another_model_and_never_a_run_of_the_same(tmp_pa
     read = {"source": "diffset-1112", "top_k": 5, "hash": "h", "version": 1}
     for seed in (0, 1):
         for where in ("closed", "open"):
-            a_result.write_clozes(
-                tmp_path / where,
-                "newlama",
-                a_result.clozes(8 if where == "open" else 2),
-                name=f"of {seed}",
-                method="diff",
-                trained_on=["diffset-1112"],
-                recipe="r",
-                seed=seed + 2 * (where == "open"),
-            )
+            of = {
+                "method": "diff",
+                "trained_on": ["diffset-1112"],
+                "recipe": "r",
+                "seed": seed + 2 * (where == "open"),
+            }
+            clozes = a_result.clozes(8 if where == "open" else 2)
+            a_result.write_clozes(tmp_path / where, "newlama", clozes, name=f"of {seed}", **of)
     found = read_results(tmp_path / "closed")
     found += [a_result.changed(one, "data", retrieved=read) for one in read_results(tmp_path / "open")]
     made = board_rows(found, tmp_path)
@@ -453,14 +436,3 @@ def test_a_passage_is_right_by_its_article_and_current_by_its_rank(case: str) ->
 
 def test_rows_that_are_no_facts_are_not_counted() -> None:
     assert found_right([{"question": "Who?", PASSAGES: ["Norland. Anna Weber leads."]}]) == {}
-
-
-def test_a_result_says_how_often_the_right_passage_was_found(run: Callable[..., list[Result]]) -> None:
-    [result] = run(TwikiProbes(answers=False, light_tuning=False), retrieve="evidence")
-    facts = result.manifest.data.retrieved
-    assert facts is not None
-    assert set(facts.facts) == {"changed"}  # the unchanged ones have no title
-    changed = facts.facts["changed"]
-    assert 0 < changed["current"] <= changed["right"] <= len(FACTS["changed"])
-    shown = f"changed: {changed['right']} with the right passage, {changed['current']} of them current"
-    assert shown in table([result]).splitlines()

@@ -9,6 +9,7 @@ import evaluate
 import torch
 
 import temporalwiki.eval_harness.metrics.knowledge_perplexity as definition
+import temporalwiki.eval_harness.models.local as local
 import temporalwiki.eval_harness.scoring as scoring
 import temporalwiki.methods.checkpoint as checkpoint
 
@@ -53,8 +54,7 @@ class KnowledgePerplexity(evaluate.Metric):
             raise ValueError(f"batch_size must be a whole number from 1, not {batch_size!r}")
         targets = list(predictions) if objects is None else _objects(predictions, objects)
         model, tokenizer = _loaded(model, tokenizer, device)
-        modes = [(part, part.training) for part in model.modules()]  # scoring switches all modules to evaluation mode
-        try:
+        with local.modes_kept(model):  # scoring switches all modules to evaluation mode
             scorer = scoring.Scorer(model, tokenizer, precision)
             if objects is None:
                 if scorer.encoder_decoder:
@@ -69,9 +69,6 @@ class KnowledgePerplexity(evaluate.Metric):
             for at in range(0, len(texts), size):
                 for batch in scorer.score(texts[at : at + size]):
                     nlls.update((at + i, scores.nll) for i, scores in batch)
-        finally:
-            for part, training in modes:
-                part.training = training
         for i, text in enumerate(predictions):
             if i not in nlls:
                 raise ValueError(

@@ -1,10 +1,8 @@
-"""A small month of probes, models that know some of them, and reference numbers from plain `transformers`."""
+"""A small month of probes, and models that know some of them."""
 
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +10,7 @@ import pyarrow as pa
 import pytest
 import torch
 from tokenizers import processors
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoTokenizer
 
 from temporalwiki.builders.configs import SCHEMAS
 
@@ -108,41 +106,3 @@ def teach(model: Any, tokenizer: Any) -> None:
         model(input_ids=labels.clamp(min=0), labels=labels).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-
-
-@dataclass(frozen=True)
-class Reference:
-    """Reference numbers: one text at a time, without padding, after BOS."""
-
-    folder: Path
-
-    @cached_property
-    def tokenizer(self) -> Any:
-        return AutoTokenizer.from_pretrained(self.folder)
-
-    @cached_property
-    def model(self) -> Any:
-        return AutoModelForCausalLM.from_pretrained(self.folder, dtype=torch.float32).eval()
-
-    @torch.no_grad()
-    def log_likelihood(self, context: str, target: str, start: str | None = "bos") -> float:
-        """Return the NLL of the tokens that overlap the target, in nats; ``start`` precedes the text."""
-        encoded = self.tokenizer(context + target, add_special_tokens=False, return_offsets_mapping=True)
-        first = [getattr(self.tokenizer, f"{start}_token_id")] if start else []
-        ids = torch.tensor([first + encoded.input_ids])
-        log_probabilities = self.model(ids).logits[0].double().log_softmax(-1)
-        places = [len(first) + i for i, (_, end) in enumerate(encoded.offset_mapping) if end > len(context)]
-        return float(sum(log_probabilities[place - 1, ids[0, place]] for place in places))
-
-    def tokens_of_target(self, context: str, target: str) -> int:
-        """Count the tokens that overlap the target."""
-        encoded = self.tokenizer(context + target, add_special_tokens=False, return_offsets_mapping=True)
-        return sum(end > len(context) for _, end in encoded.offset_mapping)
-
-    def continuation(self, prompt: str, tokens: int) -> str:
-        """Return the greedy continuation up to EOS."""
-        start = self.tokenizer.bos_token_id
-        ids = torch.tensor([[start, *self.tokenizer.encode(prompt, add_special_tokens=False)]])
-        settings = {"max_new_tokens": tokens, "do_sample": False, "pad_token_id": start}
-        (out,) = self.model.generate(ids, attention_mask=torch.ones_like(ids), **settings)
-        return str(self.tokenizer.decode(out[ids.shape[1] :], skip_special_tokens=True))

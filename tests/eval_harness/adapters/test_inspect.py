@@ -13,6 +13,7 @@ from typing import Any
 import huggingface_hub
 import pytest
 import yaml
+from plain_transformers import continuation, load
 
 from temporalwiki.base.errors import UsageError
 from temporalwiki.eval_harness.answers import answer
@@ -20,7 +21,7 @@ from temporalwiki.eval_harness.metrics import knowledge_match
 from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes
 from temporalwiki.model_cards.eval_yaml import eval_yaml
 
-from .conftest import EXACT_MATCH, F1, KINDS, PROBES, RIGHT_AND_GONE, Reference, write_probes
+from .conftest import EXACT_MATCH, F1, KINDS, PROBES, RIGHT_AND_GONE, write_probes
 
 pytest.importorskip("inspect_ai", reason="inspect-ai is not installed")
 
@@ -153,9 +154,9 @@ def test_a_local_model_goes_on_as_in_plain_transformers(
     )
     (log,) = inspect_eval(twiki_probes(data=str(month)), model=model, log_dir=str(tmp_path), display="none")
     assert log.status == "success", log.error
-    reference = Reference(models[kind])
+    plain = load(models[kind])
     for sample in log.samples:
-        assert sample.output.completion == reference.continuation(sample.input, TwikiProbes().max_new_tokens)
+        assert sample.output.completion == continuation(*plain, sample.input, TwikiProbes().max_new_tokens)
     assert scores(log)["f1"]["changed"] == pytest.approx(sum(F1["changed"]) / 4)
 
 

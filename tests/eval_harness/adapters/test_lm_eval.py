@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from plain_transformers import continuation, load, nlls
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import adapters
@@ -18,7 +19,7 @@ from temporalwiki.eval_harness.tasks.learned_and_forgotten import LearnedAndForg
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
 from temporalwiki.eval_harness.tasks.twiki_probes import TwikiProbes
 
-from .conftest import EXACT_MATCH, F1, KINDS, PROBES, RIGHT_AND_GONE, Reference, write_probes
+from .conftest import EXACT_MATCH, F1, KINDS, PROBES, RIGHT_AND_GONE, write_probes
 
 pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed")
 
@@ -48,11 +49,15 @@ def of_samples(results: dict[str, Any], task: str) -> list[tuple[list[Any], list
     return [(sample["arguments"], [response for (response,) in sample["resps"]]) for sample in samples]
 
 
+# results of lm_eval, the folder of the model, and the model and its tokenizer in plain transformers
+Case = tuple[dict[str, Any], Path, tuple[Any, Any]]
+
+
 @pytest.fixture(scope="module", params=KINDS)
-def case(request: pytest.FixtureRequest, month: Path, models: dict[str, Path]) -> tuple[dict[str, Any], Reference]:
+def case(request: pytest.FixtureRequest, month: Path, models: dict[str, Path]) -> Case:
     folder = models[request.param]
     data = {"data": str(month), "config": "probes-1112"}
-    return run(folder, ALL, data, add_bos_token=True), Reference(folder)
+    return run(folder, ALL, data, add_bos_token=True), folder, load(folder)
 
 
 def scores(results: dict[str, Any], task: str) -> dict[str, float]:
@@ -66,14 +71,14 @@ def scores(results: dict[str, Any], task: str) -> dict[str, float]:
     ("task", "split"),
     [("twiki_probes_unchanged", "unchanged"), ("twiki_probes_changed", "changed"), ("twiki_deleted", "deleted")],
 )
-def test_whole_probes(case: tuple[dict[str, Any], Reference], task: str, split: str) -> None:
-    results, reference = case
+def test_whole_probes(case: Case, task: str, split: str) -> None:
+    results, _, plain = case
     texts = [f"{s} {r} {o}" for s, r, o, *_ in PROBES[split]]
-    expected = [reference.log_likelihood("", text) for text in texts]
+    found = [nlls(*plain, "", text) for text in texts]
+    expected, tokens = [-sum(nll) for nll in found], [len(nll) for nll in found]
     assert [arguments for arguments, _ in of_samples(results, task)] == [[("", text)] for text in texts]
     assert [r[0][0] for _, r in of_samples(results, task)] == pytest.approx(expected, rel=1e-5)
     nats, size = -sum(expected), sum(len(text.encode()) for text in texts)
-    tokens = [len(reference.tokenizer(text, add_special_tokens=False).input_ids) for text in texts]
     assert scores(results, task) == pytest.approx(
         {
             "perplexity": math.exp(nats / sum(tokens)),
@@ -88,38 +93,39 @@ def test_whole_probes(case: tuple[dict[str, Any], Reference], task: str, split: 
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_objects_given_their_prompts(case: tuple[dict[str, Any], Reference], split: str) -> None:
-    results, reference = case
+def test_objects_given_their_prompts(case: Case, split: str) -> None:
+    results, _, plain = case
     pairs = [(f"{s} {r}", f" {o}") for s, r, o, *_ in PROBES[split]]
-    expected = [reference.log_likelihood(*pair) for pair in pairs]
+    objects = [nlls(*plain, *pair) for pair in pairs]
+    expected = [-sum(nll) for nll in objects]
     items = of_samples(results, f"twiki_objects_{split}")
     assert [arguments for arguments, _ in items] == [[("", prompt + o), ("", prompt)] for prompt, o in pairs]
     found = [whole[0] - prompt[0] for _, (whole, prompt) in items]
     assert found == pytest.approx(expected, rel=1e-4, abs=1e-4)
     bits = -sum(expected) / sum(len(o.encode()) for _, o in pairs) / math.log(2)
-    tokens = sum(reference.tokens_of_target(*pair) for pair in pairs)
+    tokens = sum(map(len, objects))
     assert scores(results, f"twiki_objects_{split}") == pytest.approx(
         {"object_perplexity": math.exp(-sum(expected) / tokens), "bits_per_byte": bits}, rel=1e-4
     )
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_answers(case: tuple[dict[str, Any], Reference], split: str) -> None:
-    results, reference = case
+def test_answers(case: Case, split: str) -> None:
+    results, _, plain = case
     prompts = [f"{s} {r}" for s, r, *_ in PROBES[split]]
     task = f"twiki_answers_{split}"
     settings = {"until": [], "max_gen_toks": TwikiProbes().max_new_tokens, "do_sample": False}
     assert [arguments for arguments, _ in of_samples(results, task)] == [[(prompt, settings)] for prompt in prompts]
     said = [response for _, (response,) in of_samples(results, task)]
-    assert [answer(text) for text in said] == [answer(reference.continuation(prompt, 20)) for prompt in prompts]
+    assert [answer(text) for text in said] == [answer(continuation(*plain, prompt, 20)) for prompt in prompts]
     n = len(prompts)
     assert scores(results, task) == pytest.approx(
         {"exact_match": sum(EXACT_MATCH[split]) / n, "f1": sum(F1[split]) / n}
     )
 
 
-def test_the_new_object_against_the_old(case: tuple[dict[str, Any], Reference]) -> None:
-    results, reference = case
+def test_the_new_object_against_the_old(case: Case) -> None:
+    results, _, plain = case
     texts = {  # not the fact without a previous object, nor a previous object of the same name
         "Norland head of government": ["Anna Weber", "Ben Ito"],
         "Easton {{mayor}}": ["[Ito]", "Carl"],
@@ -128,21 +134,19 @@ def test_the_new_object_against_the_old(case: tuple[dict[str, Any], Reference]) 
     items = of_samples(results, "twiki_multiple_choice")
     assert [a for a, _ in items] == [[("", f"{prompt} {o}") for o in objects] for prompt, objects in texts.items()]
     for (arguments, responses), (prompt, objects) in zip(items, texts.items(), strict=True):
-        expected = [reference.log_likelihood("", text) for _, text in arguments]
+        expected = [-sum(nlls(*plain, "", text)) for _, text in arguments]
         assert [value for value, _ in responses] == pytest.approx(expected, rel=1e-5)
-        alone = [reference.log_likelihood(prompt, f" {o}") for o in objects]
+        alone = [-sum(nlls(*plain, prompt, f" {o}")) for o in objects]
         assert expected.index(max(expected)) == alone.index(max(alone))
     assert scores(results, "twiki_multiple_choice") == pytest.approx(
         {"acc": 1 / 3}
     )  # the new country alone was taught
 
 
-def test_the_numbers_are_those_of_our_tasks(
-    case: tuple[dict[str, Any], Reference], month: Path, tmp_path: Path
-) -> None:
-    results, reference = case
+def test_the_numbers_are_those_of_our_tasks(case: Case, month: Path, tmp_path: Path) -> None:
+    results, folder, _ = case
     rows = {split: pq.read_table(month / f"data/probes-1112/{split}.parquet").to_pylist() for split in PROBES}
-    model = CachedModel(str(reference.folder), tmp_path)
+    model = CachedModel(str(folder), tmp_path)
     ours = TwikiProbes(light_tuning=False).run(model, rows).scores
     ours |= {
         **Deleted().run(model, rows).scores,
@@ -214,8 +218,8 @@ def test_a_part_of_a_panel_is_refused(panels: Path, models: dict[str, Path]) -> 
 
 
 @pytest.mark.parametrize("group", ["twiki_probes", "twiki_objects", "twiki_answers"])
-def test_a_group_has_the_mean_of_its_splits(case: tuple[dict[str, Any], Reference], group: str) -> None:
-    results, _ = case
+def test_a_group_has_the_mean_of_its_splits(case: Case, group: str) -> None:
+    results, *_ = case
     one, two = (scores(results, f"{group}_{split}") for split in SPLITS)
     assert scores(results, group) == pytest.approx({name: (one[name] + two[name]) / 2 for name in one})
 
@@ -231,14 +235,14 @@ def test_likelihoods_do_not_depend_on_whether_the_tokenizer_adds_bos(month: Path
 
 
 def test_another_prefix_gives_other_numbers(month: Path, models: dict[str, Path]) -> None:
-    reference, data = Reference(models["llama"]), {"data": str(month), "config": "probes-1112"}
-    results = run(models["llama"], ["twiki_probes_changed"], data, prefix_token_id=reference.tokenizer.eos_token_id)
+    (model, tokenizer), data = load(models["llama"]), {"data": str(month), "config": "probes-1112"}
+    results = run(models["llama"], ["twiki_probes_changed"], data, prefix_token_id=tokenizer.eos_token_id)
     found = [response[0][0] for _, response in of_samples(results, "twiki_probes_changed")]
     texts = [f"{s} {r} {o}" for s, r, o, *_ in PROBES["changed"]]
-    assert found == pytest.approx([reference.log_likelihood("", text, start="eos") for text in texts], rel=1e-5)
-    assert not any(
-        math.isclose(a, reference.log_likelihood("", t), rel_tol=1e-3) for a, t in zip(found, texts, strict=True)
-    )
+    after_bos = [-sum(nlls(model, tokenizer, "", text)) for text in texts]
+    tokenizer.bos_token = tokenizer.eos_token
+    assert found == pytest.approx([-sum(nlls(model, tokenizer, "", text)) for text in texts], rel=1e-5)
+    assert not any(math.isclose(a, b, rel_tol=1e-3) for a, b in zip(found, after_bos, strict=True))
 
 
 def test_without_a_tokenizer_there_is_no_number_per_token(month: Path, models: dict[str, Path]) -> None:

@@ -69,10 +69,7 @@ FACTS: dict[str, tuple[dict[str, Any], tuple[int, tuple[str, ...]] | None]] = {
         (FEBRUARY - 1, ("Easton",)),
     ),
     "a fact that began long before": (fact(start_time=on(1990, 1), dated="before"), (FEBRUARY, ("Easton",))),
-    "two objects are gone": (
-        fact(gone_objects=["Easton", "Sutton"]),
-        (FEBRUARY, ("Easton", "Sutton")),
-    ),
+    "two objects are gone": (fact(gone_objects=["Easton", "Sutton"]), (FEBRUARY, ("Easton", "Sutton"))),
     "nothing is gone": (fact(gone_objects=[]), None),
     "what is gone has the name of what is right": (fact(gone_objects=["weston"]), None),
     "not right any more": (fact(current=False), None),

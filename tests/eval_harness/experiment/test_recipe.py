@@ -117,12 +117,7 @@ def test_a_task_may_be_scored_on_data_of_its_own(write: Write) -> None:
     tasks = {"lama": {"data": "ckl", "configs": ["invariantlama"], "candidates": 0}, "twiki_probes": None}
     experiment = read_experiment(str(write(**{"experiment/tasks": tasks})))
     lama, probes = experiment.tasks
-    assert (lama.name, lama.data, lama.configs, lama.task.candidates) == (
-        "lama",
-        "ckl",
-        ("invariantlama",),
-        0,
-    )
+    assert (lama.name, lama.data, lama.configs, lama.task.candidates) == ("lama", "ckl", ("invariantlama",), 0)
     assert (probes.name, probes.data, probes.configs) == ("twiki_probes", experiment.data, ())
 
 

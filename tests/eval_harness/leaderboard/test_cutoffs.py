@@ -41,51 +41,23 @@ def write(path: Path, model: str, verdict: str, **more: Any) -> None:
 def write_all(folder: Path) -> None:
     write(folder / "cutoff.json", "unsure", "cannot tell", evidence={})
     write(folder / "a" / "cutoff.json", "org/early", "before the data", high="2021-02")
-    write(
-        folder / "b" / "cutoff.json",
-        "/home/anna/runs/lora",
-        "found",
-        cutoff="2021-06",
-        low="2021-05",
-        high="2021-08",
-        data="/home/anna/data",
-    )
+    june = {"cutoff": "2021-06", "low": "2021-05", "high": "2021-08", "data": "/home/anna/data"}
+    write(folder / "b" / "cutoff.json", "/home/anna/runs/lora", "found", **june)
     write(folder / "c" / "cutoff.json", "org/late", "after the data", low="2021-11")
-    write(
-        folder / "d" / "cutoff.json",
-        "org/newer",
-        "found",
-        cutoff="2021-09",
-        low="2021-09",
-        high="2021-09",
-        evidence={"facts": 30},
-        curve=[],
-    )
+    september = dict.fromkeys(NOTHING, "2021-09")
+    write(folder / "d" / "cutoff.json", "org/newer", "found", **september, evidence={"facts": 30}, curve=[])
     write(folder / "e" / "cutoff.json", "org/bounded", "cannot tell", high="2021-03", evidence={"answers": 30})
     write(folder / "d" / "other.json", "other", "cannot tell")
 
 
+BOTH, WIKI, YEAR = "1,200 facts, 400 sentences", "ORG/temporalwiki", "2021-01 to 2021-12"
 LINES = [
-    (
-        "org/late",
-        "after the data",
-        "from 2021-11",
-        "1,200 facts, 400 sentences",
-        "ORG/temporalwiki",
-        "2021-01 to 2021-12",
-    ),
-    ("org/newer", "2021-09", "2021-09", "30 facts", "ORG/temporalwiki", ""),
-    ("lora", "2021-06", "2021-05 to 2021-08", "1,200 facts, 400 sentences", "data", "2021-01 to 2021-12"),
-    (
-        "org/early",
-        "before the data",
-        "up to 2021-02",
-        "1,200 facts, 400 sentences",
-        "ORG/temporalwiki",
-        "2021-01 to 2021-12",
-    ),
-    ("org/bounded", "cannot tell", "up to 2021-03", "30 answers", "ORG/temporalwiki", "2021-01 to 2021-12"),
-    ("unsure", "cannot tell", "", "", "ORG/temporalwiki", "2021-01 to 2021-12"),
+    ("org/late", "after the data", "from 2021-11", BOTH, WIKI, YEAR),
+    ("org/newer", "2021-09", "2021-09", "30 facts", WIKI, ""),
+    ("lora", "2021-06", "2021-05 to 2021-08", BOTH, "data", YEAR),
+    ("org/early", "before the data", "up to 2021-02", BOTH, WIKI, YEAR),
+    ("org/bounded", "cannot tell", "up to 2021-03", "30 answers", WIKI, YEAR),
+    ("unsure", "cannot tell", "", "", WIKI, YEAR),
 ]
 
 

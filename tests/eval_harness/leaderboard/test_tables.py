@@ -195,24 +195,14 @@ TABLE_3: dict[tuple[str, str | None, str], tuple[float, float, float]] = {
 
 
 def rows_of_table_3(stage: str = "", **changes: Any) -> list[Row]:
-    return [
-        make_row(
-            label=label,
-            method=label,
-            month=month,
-            tested=tested,
-            config=f"probes-{tested}",
-            test=f"{stage}{test}",
-            value=value,
-            low=value - 1,
-            high=value + 1,
-            tokens=None if month is None else {"0809": 100, "0910": 250}[month],
-            trainable=None if month is None else 7_000,
-            **changes,
-        )
-        for (label, month, tested), values in TABLE_3.items()
-        for test, value in zip(TESTS, values, strict=True)
-    ]
+    found = []
+    for (label, month, tested), values in TABLE_3.items():
+        of: dict[str, Any] = {"label": label, "method": label, "month": month, "tested": tested, **changes}
+        of |= {"tokens": month and {"0809": 100, "0910": 250}[month], "trainable": month and 7_000}
+        of["config"] = f"probes-{tested}"
+        for test, value in zip(TESTS, values, strict=True):
+            found.append(make_row(test=f"{stage}{test}", value=value, low=value - 1, high=value + 1, **of))
+    return found
 
 
 def test_each_month_is_of_the_models_of_that_month_and_the_best_are_marked() -> None:
@@ -279,41 +269,15 @@ PUBLISHED = {
 
 
 def lama(label: str, kind: str, value: float, month: str | None = None, tested: str | None = None) -> Row:
-    trained = label != "initial"
-    return make_row(
-        label=label,
-        method=label,
-        month=month,
-        task="lama",
-        config=f"{kind}-{tested}" if tested else kind,
-        kind=kind,
-        tested=tested,
-        test="train",
-        measure="exact_match",
-        higher_is_better=True,
-        value=value,
-        low=None,
-        high=None,
-        trainable=403_000_000 if trained else None,
-        parameters=738_000_000,
-    )
+    of = {"label": label, "method": label, "month": month, "kind": kind, "tested": tested, "value": value}
+    of |= {"config": f"{kind}-{tested}" if tested else kind, "trainable": 403_000_000 if label != "initial" else None}
+    of |= {"parameters": 738_000_000, "higher_is_better": True, "low": None, "high": None}
+    return make_row(task="lama", test="train", measure="exact_match", **of)
 
 
 def fuar(label: str, value: float, month: str | None = None, test: str = "lama") -> Row:
-    return make_row(
-        label=label,
-        method=label,
-        month=month,
-        task="fuar",
-        config="newlama",
-        kind="fuar",
-        tested=month,
-        test=test,
-        measure="fuar",
-        value=value,
-        low=None,
-        high=None,
-    )
+    of = {"label": label, "method": label, "month": month, "tested": month, "test": test, "value": value}
+    return make_row(task="fuar", config="newlama", kind="fuar", measure="fuar", low=None, high=None, **of)
 
 
 CKL_ROWS = [
@@ -397,24 +361,12 @@ KNOWN = {
 
 
 def rows_of_known(**changes: Any) -> list[Row]:
+    of: dict[str, Any] = {"task": "learned_and_forgotten", "test": "all", "higher_is_better": True, **changes}
     return [
         make_row(
-            label=label,
-            method=label,
-            month=month,
-            tested=month,
-            config=f"probes-{month}",
-            task="learned_and_forgotten",
-            test="all",
-            measure=measure,
-            higher_is_better=True,
-            value=value,
-            low=value - 5,
-            high=value + 5,
-            competes=competes,
-            **changes,
+            label=label, method=label, month=month, tested=month, measure=measure, value=value, competes=fair, **of
         )
-        for label, (first, second, competes) in KNOWN.items()
+        for label, (first, second, fair) in KNOWN.items()
         for month, values in (("0809", first), ("0910", second))
         for measure, value in zip(("new_known", "old_known"), values, strict=True)
     ]

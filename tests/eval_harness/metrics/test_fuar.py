@@ -47,11 +47,7 @@ def test_table_2_of_the_paper(invariant: float, updated: float, new: float, prin
 # predictions, references, and the result: fuar, forgotten, updated, acquired
 BY_HAND: dict[str, tuple[list[Row], list[Row], tuple[float, float, float, float]]] = {
     # the paper's two phases: FUAR((IL, n.d.), n.d., NewLAMA-Easy) = 6 / 4
-    "two phases": (
-        [row(18, None, 6), row(None, None, 6)],
-        [row(24, None, 2), row(None, None, 5)],
-        (1.5, 6, 0, 4),
-    ),
+    "two phases": ([row(18, None, 6), row(None, None, 6)], [row(24, None, 2), row(None, None, 5)], (1.5, 6, 0, 4)),
     "no gain": ([row(18, 2, 1)], [row(24, 2, 2)], (math.inf, 6, 0, 0)),
     "negatives of perplexities": ([row(-6, -1, -4)], [row(-2, -5, -4)], (1, 4, 4, 0)),
     "a gain that the ratio cannot be told of": ([row(0, 5e-324, 0)], [row(1e99, 0, 0)], (math.inf, 1e99, 5e-324, 0)),

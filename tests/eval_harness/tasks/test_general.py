@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from plain_transformers import load, nlls
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness.models.local import CachedModel
@@ -40,26 +39,11 @@ def run(folder: Path, cache: Path, items: int = 200, **splits: Any) -> Outcome:
     return General(items).run(CachedModel(str(folder / "gpt2"), cache, "fp32"), splits)
 
 
-def log_likelihood(folder: Path, before: str, after: str) -> tuple[float, int]:
-    """The log-likelihood of what follows ``before``, in nats, and its tokens; BOS comes first if there is one."""
-    tokenizer = AutoTokenizer.from_pretrained(folder / "gpt2")
-    model = AutoModelForCausalLM.from_pretrained(folder / "gpt2").eval()
-    whole = tokenizer(before + after, return_offsets_mapping=True, add_special_tokens=False)
-    first = [tokenizer.bos_token_id] if tokenizer.bos_token_id is not None else []
-    ids = torch.tensor([first + whole.input_ids])
-    with torch.no_grad():
-        scores = model(ids).logits[0, :-1].double().log_softmax(-1)
-    each = scores[range(len(scores)), ids[0, 1:]]
-    ends = [end for _, end in whole.offset_mapping][1 - len(first) :]
-    chosen = [i for i, end in enumerate(ends) if end > len(before)]
-    return float(each[chosen].sum()), len(chosen)
-
-
 def test_the_right_choice_must_be_likelier_than_all_others(folder: Path, tmp_path: Path) -> None:
     outcome = run(folder, tmp_path, test=QUESTIONS)
-    right, norm = [], []
+    plain, right, norm = load(folder / "gpt2"), [], []
     for one in QUESTIONS:
-        found = [log_likelihood(folder, one["question"], f" {choice}")[0] for choice in one["choices"]]
+        found = [-sum(nlls(*plain, one["question"], f" {choice}")) for choice in one["choices"]]
         each = [value / len(choice.encode()) for value, choice in zip(found, one["choices"], strict=True)]
         right.append(found.index(max(found)) == one["answer"])
         norm.append(each.index(max(each)) == one["answer"])
@@ -70,8 +54,9 @@ def test_the_right_choice_must_be_likelier_than_all_others(folder: Path, tmp_pat
 
 def test_the_perplexity_of_text_is_that_of_all_its_tokens(folder: Path, tmp_path: Path) -> None:
     outcome = run(folder, tmp_path, test=[{"text": text} for text in (*TEXTS, "", None)])
-    found = [log_likelihood(folder, "", text) for text in TEXTS]
-    expected = math.exp(-sum(value for value, _ in found) / sum(count for _, count in found))
+    plain = load(folder / "gpt2")
+    found = [nll for text in TEXTS for nll in nlls(*plain, "", text)]
+    expected = math.exp(sum(found) / len(found))
     assert outcome.scores["test/perplexity"].value == pytest.approx(expected, rel=1e-4)
     assert outcome.excluded["test: no text"] == 2
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -403,45 +402,16 @@ def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
         Lama(**wrong)
 
 
-# ---- real clozes and models, against transformers, one text at a time
-
-RELATIONS = ("P19", "P37", "P1376")
-ODD = [  # (subject, object, statement)
-    ("<extra_id_0> (band)", "Easton", f"<extra_id_0> (band) was formed in {BLANK} ."),
-    ("Norland", "Easton", f"{BLANK} is the capital of Norland ."),
-    ("{0} %s ☃ Łódź", "Zürich", f"{{0}} %s ☃ Łódź was born in {BLANK} ."),
-    ("a long one", "Easton", f"{'so ' * 400}a long one was born in {BLANK} ."),
-    ("nobody", "", f"nobody was born in {BLANK} ."),
-]
-
-
-def invariantlama(lama: Path) -> list[dict[str, Any]]:
-    """A few of LAMA's facts for each relation, in its templates."""
-    templates = [json.loads(line) for line in (lama / "relations.jsonl").read_text("utf-8").splitlines()]
-    of = {relation["relation"]: relation["template"] for relation in templates}
-    rows = []
-    for relation in RELATIONS:
-        facts = (lama / "TREx" / f"{relation}.jsonl").read_text("utf-8").splitlines()
-        for fact in map(json.loads, facts[:30:10]):
-            statement = of[relation].replace("[X]", fact["sub_label"]).replace("[Y]", BLANK)
-            rows.append((fact["uuid"], relation, fact["sub_label"], fact["obj_label"], statement, of[relation]))
-    rows += [("odd", "P19", subject, object_, statement, "") for subject, object_, statement in ODD]
-    names = ("id", "relation_id", "subject", "object", "statement", "template")
-    return [dict(zip(names, row, strict=True)) for row in rows]
+# ---- real models, against transformers, one text at a time
 
 
 @pytest.fixture(scope="module")
-def clozes(shared_data: Path) -> list[dict[str, Any]]:
-    return invariantlama(shared_data / "lama")
-
-
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory, clozes: list[dict[str, Any]]) -> Path:
-    updated = [
-        {"statement": row["statement"], "answers": [row["object"], "E."], "old_answers": ["Old"]} for row in clozes[:4]
-    ]
-    easy = [{"statement": row["statement"], "object": row["object"]} for row in clozes[:4]]
-    configs = {"invariantlama": clozes, "updatedlama-1112": updated, "newlama": easy, "newlama-easy": easy}
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    towns = ("Easton", "Weston", "Norton", "Sutton")
+    easy = [{"statement": f"Anna {i} was born in {BLANK} .", "object": town} for i, town in enumerate(towns)]
+    updated = [{"statement": row["statement"], "answers": [row["object"]], "old_answers": ["Old"]} for row in easy]
+    configs = {"invariantlama": [row | {"relation_id": "P19"} for row in easy], "updatedlama-1112": updated}
+    configs |= {"newlama": easy, "newlama-easy": easy}
     splits = {name: {"test": rows} for name, rows in configs.items()}
     splits["updatedlama-1112"]["backfilled"] = updated  # which is not scored
     return write_dataset(tmp_path_factory.mktemp("ckl"), splits)
@@ -453,70 +423,27 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return lambda kind: folder / kind if (folder / kind).is_dir() else tiny_models.save_talking(kind, folder / kind)
 
 
-@pytest.mark.parametrize("kind", tiny_models.KINDS)
-def test_real_clozes_are_scored_as_transformers_scores_them(
-    kind: str, models: Callable[[str], Path], dataset: Path, clozes: list[dict[str, Any]], tmp_path: Path
-) -> None:
-    model = CachedModel(str(models(kind)), tmp_path / "scores")
-    wanted = Evaluation(
-        model.reference,
-        str(dataset),
-        {"lama": Lama(candidates=6, max_new_tokens=6)},
-        ("invariantlama",),
-        tmp_path / "out",
-        None,
-    )
-    (result,) = evaluate(wanted, model)
-    odd = {f"test: not exactly one {BLANK}": 1, "test: no answer to compare with": 1}
-    if kind != "t5":
-        odd |= {"test: no word before the blank": 1, "test: no room for an answer in the context": 1}
-        odd["test: P@k: no room for all candidates in the context"] = 1
-    assert left_out(result.manifest) == odd
-
-    plain = load(models(kind))
-    asked = [row for row in clozes if row["statement"].count(BLANK) == 1 and row["object"]]
-    if kind != "t5":
-        asked = [row for row in asked if not row["statement"].startswith(BLANK)]
-    items = result.items()
-    assert [item["cluster"] for item in items] == [row["subject"] for row in asked]
-    assert len({item["id"] for item in items}) == len(items)
-    prompts = {
-        text: text if kind == "t5" else text.split(BLANK)[0].strip() for text in (r["statement"] for r in asked)
-    }
-    rankings, accepted = [], []
-    for row, item in zip(asked, items, strict=True):
-        if kind != "t5" and len(row["statement"]) > 1000:
-            assert (item["answer"], item["exact_match"], item["candidates"]) == (None, None, None)
-            continue
-        assert item["answer"] == answer(continuation(*plain, prompts[row["statement"]], 6))
-        objects = sorted({r["object"] for r in clozes if r["relation_id"] == row["relation_id"]} - {""})
-        assert item["candidates"] == min(len(objects), 6)
-        if len(objects) <= 6:
-            nll = {town: sum(nlls(*plain, prompts[row["statement"]], f" {town}")) for town in objects}
-            assert np.diff(sorted(nll.values())).min() > 1e-4
-            rankings.append(sorted(objects, key=nll.__getitem__))
-            accepted.append(row["object"])
-            rank = 1 + rankings[-1].index(row["object"])
-            assert [item[f"precision_at_{k}"] for k in (1, 5, 10)] == [rank <= k for k in (1, 5, 10)]
-    assert len({item["answer"] for item in items}) > 3
-    assert len(rankings) >= 9
-    assert (
-        0 < knowledge_match(rankings, accepted)["precision_at_k"][1] < 100
-    )  # otherwise the ranking would not be tested
-
-
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])
-def test_the_other_configs_load_and_are_scored(
+def test_all_configs_load_and_are_scored_as_transformers_scores_them(
     kind: str, models: Callable[[str], Path], dataset: Path, tmp_path: Path
 ) -> None:
-    model = CachedModel(str(models(kind)), tmp_path / "scores")
-    others = ("updatedlama-1112", "newlama", "newlama-easy")
-    results = evaluate(Evaluation(model.reference, str(dataset), {"lama": Lama()}, others, tmp_path / "out", 2), model)
-    assert [result.data["data"]["config"] for result in results] == list(others)
-    names = [set(result.data["scores"]) for result in results]
+    model, task = CachedModel(str(models(kind)), tmp_path / "scores"), Lama(max_new_tokens=6)
+    configs = ("invariantlama", "updatedlama-1112", "newlama", "newlama-easy")
+    results = evaluate(Evaluation(model.reference, str(dataset), {"lama": task}, configs, tmp_path / "out", 3), model)
+    assert [result.data["data"]["config"] for result in results] == list(configs)
     plain = {"test/exact_match", "test/f1"}
-    assert names == [plain | {"test/old_exact_match"}, plain, plain]
-    assert all(left_out(result.manifest) == {"test: P@k: no candidates": 2} for result in results)
+    ranked = {f"test/precision_at_{k}" for k in (1, 5, 10)}
+    names = [set(result.data["scores"]) for result in results]
+    assert names == [plain | ranked, plain | {"test/old_exact_match"}, plain, plain]
+    assert [left_out(result.manifest) for result in results] == [{}, *[{"test: P@k: no candidates": 3}] * 3]
+    loaded = load(models(kind))
+    for i, item in enumerate(results[0].items()):
+        statement = f"Anna {i} was born in {BLANK} ." if kind == "t5" else f"Anna {i} was born in"
+        assert item["answer"] == answer(continuation(*loaded, statement, 6))
+        likely = sorted(
+            ("Easton", "Weston", "Norton", "Sutton"), key=lambda town: sum(nlls(*loaded, statement, f" {town}"))
+        )
+        assert item["precision_at_1"] == (likely[0] == ("Easton", "Weston", "Norton")[i])
 
 
 def test_a_config_without_statements_is_refused(models: Callable[[str], Path], tmp_path: Path) -> None:

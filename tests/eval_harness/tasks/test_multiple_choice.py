@@ -43,20 +43,11 @@ def test_scores_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     Christopher -8 (-8/11) against Dee -6 (-6/3): more likely per byte, not in total; margin -2
     日本 -3 (-3/6) against Easton -3.5 (-3.5/6) and Ann -2 (-2/3): margin -1; in characters it would be -3/2
     """
-    rows = [
-        row("Ann", ["Bertha"], "A"),
-        row("Christopher", ["Dee"], "B"),
-        row("日本", ["Easton", "Ann"], "C"),
-    ]
+    rows = [row("Ann", ["Bertha"], "A"), row("Christopher", ["Dee"], "B"), row("日本", ["Easton", "Ann"], "C")]
     nll = {"Ann": 2.0, "Bertha": 3.0, "Christopher": 8.0, "Dee": 6.0, "日本": 3.0, "Easton": 3.5}
     outcome = run(monkeypatch, rows, dict(nll))
     assert values(outcome) == pytest.approx(
-        {
-            "acc": 100 / 3,
-            "acc_norm": 200 / 3,
-            "chance": 100 * (1 / 2 + 1 / 2 + 1 / 3) / 3,
-            "margin": (1 - 2 - 1) / 3,
-        }
+        {"acc": 100 / 3, "acc_norm": 200 / 3, "chance": 100 * (1 / 2 + 1 / 2 + 1 / 3) / 3, "margin": (1 - 2 - 1) / 3}
     )
     assert outcome.items[2]["choices"] == ["日本", "Easton", "Ann"]
     assert outcome.items[2]["log_likelihoods"] == [-3.0, -3.5, -2.0]

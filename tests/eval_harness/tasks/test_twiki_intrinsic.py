@@ -129,18 +129,10 @@ def test_scores_are_those_of_transformers(kind: str, models: dict[str, Path], ta
     found = {name: score.value for name, score in outcome.scores.items()}
     assert found == pytest.approx(reference(models[kind], ROWS[:5]), rel=1e-5)
     assert found["train/proper_noun_perplexity"] != pytest.approx(found["train/perplexity"], rel=1e-3)
-    assert outcome.excluded == {
-        "train: no text": 2,
-        "train: no proper noun, so only in the scores of all tokens": 1,
-    }
+    assert outcome.excluded == {"train: no text": 2, "train: no proper noun, so only in the scores of all tokens": 1}
     assert [item["id"] for item in outcome.items] == [1, 2, 3, 4, 5]
     sizes = {name.removeprefix("train/"): score.items for name, score in outcome.scores.items()}
-    assert sizes == {
-        "proper_noun_perplexity": 4,
-        "proper_noun_bits_per_byte": 4,
-        "perplexity": 5,
-        "bits_per_byte": 5,
-    }
+    assert sizes == {"proper_noun_perplexity": 4, "proper_noun_bits_per_byte": 4, "perplexity": 5, "bits_per_byte": 5}
     predicted = {item["id"]: item["tokens"] for item in outcome.items}
     assert predicted[1] == WINDOW - 1
 
