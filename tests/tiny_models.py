@@ -63,6 +63,26 @@ def model(kind: str, vocabulary: int, seed: int = 0) -> Any:
         return T5ForConditionalGeneration(T5Config(vocab_size=vocabulary, **sizes))
 
 
+def words(*vocabulary: str, bos: bool) -> Any:
+    """Return a tokenizer that splits at white space, with <s> as BOS or without BOS."""
+    backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(vocabulary)}))
+    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **({"bos_token": "<s>"} if bos else {}))
+
+
+def bigram(probabilities: list[list[float]]) -> Any:
+    """Return a model without layers: token j follows token i with the probability [i][j]."""
+    size = len(probabilities)
+    shape = {"vocab_size": size, "n_positions": 8, "n_embd": size, "n_layer": 0, "n_head": 1}
+    made = GPT2LMHeadModel(GPT2Config(**shape, tie_word_embeddings=False, bos_token_id=0)).eval()
+    made.transformer.ln_f = torch.nn.Identity()
+    with torch.no_grad():
+        made.transformer.wte.weight.copy_(torch.eye(size))
+        made.transformer.wpe.weight.zero_()
+        made.lm_head.weight.copy_(torch.tensor(probabilities).log().T)
+    return made
+
+
 def save(kind: str, folder: Path) -> Path:
     """Write a model with its tokenizer to a folder, like a user's."""
     made = tokenizer(kind)

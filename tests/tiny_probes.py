@@ -62,15 +62,27 @@ def save_taught(kind: str, folder: Path) -> Path:
         texts = [f"{prompt} {text}. It" for prompt, text in zip(prompts, said, strict=True)]
         starts = wanted = [bos + tokenizer.encode(text, add_special_tokens=False) + ends for text in texts]
     ids, mask = padded(starts, 0), padded([[1] * len(row) for row in starts], 0)
-    labels = padded(wanted, -100)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for _ in range(200):
-        model(input_ids=ids, attention_mask=mask, labels=labels).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
+    trained(model, 200, 1e-2, input_ids=ids, attention_mask=mask, labels=padded(wanted, -100))
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+def trained(model: Any, steps: int, rate: float, **inputs: torch.Tensor) -> Any:
+    """Train a model on one batch, and return it."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+    for _ in range(steps):
+        model(**inputs).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return model
+
+
+def teach(model: Any, tokenizer: Any, texts: list[str], steps: int, rate: float) -> Any:
+    """Train a decoder-only model on texts between BOS and EOS, without dropout, and return it."""
+    ends = [tokenizer.bos_token_id, tokenizer.eos_token_id]
+    rows = [[ends[0], *tokenizer.encode(text, add_special_tokens=False), ends[1]] for text in texts]
+    return trained(model.eval(), steps, rate, input_ids=padded(rows, 0), labels=padded(rows, -100))
 
 
 def padded(lists: list[list[int]], by: int) -> torch.Tensor:

@@ -15,9 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peft import PromptTuningConfig, get_peft_model
-from tokenizers import Tokenizer, pre_tokenizers
-from tokenizers.models import WordLevel
-from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+from transformers import LlamaConfig, LlamaForCausalLM
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.eval_harness import scoring
@@ -121,21 +119,7 @@ def test_equal_to_plain_transformers_one_text_at_a_time(kind: str) -> None:
 
 
 def test_probabilities_set_by_hand() -> None:
-    """Return a bigram model with one-hot embeddings and an output layer of log P(next | token)."""
-    words = {"<s>": 0, "x": 1, "y": 2, "z": 3}
-    backend = Tokenizer(WordLevel(words))
-    backend.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>")
-    model = llama(4, hidden_size=4, num_hidden_layers=1, num_attention_heads=1, rms_norm_eps=0.0)
-    follows = torch.tensor(  # one row for each previous token: <s>, x, y, z
-        [[1 / 8, 1 / 2, 1 / 4, 1 / 8], [1 / 4, 1 / 4, 1 / 4, 1 / 4], [1 / 16, 3 / 4, 1 / 8, 1 / 16], [1 / 4] * 4]
-    )
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        model.model.embed_tokens.weight.copy_(torch.eye(4))
-        model.model.norm.weight.fill_(0.5)  # the norm makes 2 of the only 1 among four numbers
-        model.lm_head.weight.copy_(follows.log().T)
+    follows = [[1 / 8, 1 / 2, 1 / 4, 1 / 8], [1 / 4] * 4, [1 / 16, 3 / 4, 1 / 8, 1 / 16], [1 / 4] * 4]  # <s>, x, y, z
     expected = {
         ("", "x"): [1 / 2],
         ("", "y x"): [1 / 4, 3 / 4],
@@ -143,7 +127,8 @@ def test_probabilities_set_by_hand() -> None:
         ("y", " x"): [3 / 4],
         ("x y", " x z"): [3 / 4, 1 / 4],
     }
-    got = nlls(model, tokenizer, [Text(*text) for text in expected])
+    tokenizer = tiny_models.words("<s>", "x", "y", "z", bos=True)
+    got = nlls(tiny_models.bigram(follows), tokenizer, [Text(*text) for text in expected])
     same([np.exp(-nll) for nll in got], [np.array(p) for p in expected.values()], 1e-6)
 
 

@@ -16,6 +16,7 @@ from temporalwiki.builders.configs import SCHEMAS
 
 import tiny_models
 from a_dataset import write_dataset
+from tiny_probes import teach
 
 os.environ["XDG_DATA_HOME"] = os.environ["XDG_CACHE_HOME"] = os.environ["HF_HOME"]  # inspect-ai's traces and data
 
@@ -79,7 +80,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         folder = folders[kind] = tmp_path_factory.mktemp(kind)
         tokenizer = tiny_models.tokenizer(kind)
         model = tiny_models.model(kind, len(tokenizer))
-        teach(model, tokenizer)
+        taught = [f"{s} {r}{said}" for facts in PROBES.values() for s, r, _, _, said in facts]
+        teach(model, tokenizer, taught, 80, 1e-2)
         model.save_pretrained(folder)
         tokenizer.save_pretrained(folder)
     folder = folders[KINDS[2]] = tmp_path_factory.mktemp("bos")
@@ -90,19 +92,3 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     tokenizer.save_pretrained(folder)
     assert AutoTokenizer.from_pretrained(folder)("a").input_ids[0] == tokenizer.bos_token_id
     return folders
-
-
-def teach(model: Any, tokenizer: Any) -> None:
-    taught = [f"{s} {r}{said}" for facts in PROBES.values() for s, r, _, _, said in facts]
-    rows = [
-        [tokenizer.bos_token_id, *tokenizer.encode(text, add_special_tokens=False), tokenizer.eos_token_id]
-        for text in taught
-    ]
-    longest = max(map(len, rows))
-    labels = torch.tensor([row + [-100] * (longest - len(row)) for row in rows])
-    model.eval()  # no dropout, so that all runs learn the same
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for _ in range(80):
-        model(input_ids=labels.clamp(min=0), labels=labels).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()

@@ -17,6 +17,7 @@ from temporalwiki.eval_harness.tasks import find_task
 
 import tiny_models
 from a_dataset import write_dataset
+from tiny_probes import teach
 
 pytestmark = pytest.mark.usefixtures("quick")
 NOTHING = ("random", "untrained", "shuffled")
@@ -52,23 +53,6 @@ def clozes(facts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def teach(model: Any, tokenizer: Any, facts: list[dict[str, Any]], steps: int) -> Any:
-    """Train a model on facts, one text each."""
-    ids = [
-        [tokenizer.bos_token_id, *tokenizer.encode(f"{row['subject']} {row['relation']} {row['object']}."), 0]
-        for row in facts
-    ]
-    longest = max(map(len, ids))
-    inputs = torch.tensor([row + [0] * (longest - len(row)) for row in ids])
-    labels = torch.tensor([row + [-100] * (longest - len(row)) for row in ids])
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
-    for _ in range(steps):
-        model(input_ids=inputs, labels=labels).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-    return model
-
-
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     """The rows of a start model, an updated one, and three that know nothing."""
@@ -88,8 +72,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
 
     model = tiny_models.model("gpt2", len(tokenizer)).eval()  # no dropout
     save("untrained", model)
-    save("start", teach(model, tokenizer, OLD, 150))
-    save("updated", teach(model, tokenizer, UNCHANGED + CHANGED, 150))
+    for name, facts in (("start", OLD), ("updated", UNCHANGED + CHANGED)):
+        texts = [f"{row['subject']} {row['relation']} {row['object']}." for row in facts]
+        save(name, teach(model, tokenizer, texts, 150, 5e-3))
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         for weights in model.parameters():

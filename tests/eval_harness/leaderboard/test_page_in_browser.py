@@ -206,22 +206,23 @@ class Tab:
         return unquote(urlsplit(self.page.url).fragment)
 
 
-@pytest.fixture
-def open_tab(browser: Browser, folder: Path) -> Iterator[Callable[..., Tab]]:
-    """Open the page with a hash and browser settings; at the end, fail if any tab had an error."""
-    contexts, tabs = [], []
+Open = Callable[..., Tab]
 
-    def opened(of: str = PERPLEXITY, **kind: Any) -> Tab:
-        contexts.append(new_context(browser, **kind))
-        tabs.append(Tab(contexts[-1]))
-        return tabs[-1].goto((folder / "index.html").as_uri() + of)
+
+@pytest.fixture
+def open_tab(browser: Browser, folder: Path) -> Iterator[Open]:
+    """Open the page with a hash and browser settings; at the end, fail if any tab had an error."""
+    tabs: list[tuple[Tab, Path]] = []
+
+    def opened(of: str = PERPLEXITY, page: Path = folder / "index.html", **kind: Any) -> Tab:
+        tabs.append((Tab(new_context(browser, **kind)), page.parent))
+        return tabs[-1][0].goto(page.as_uri() + of)
 
     yield opened
-    for tab in tabs:
+    for tab, root in tabs:
         assert tab.wrong == []
-        assert all(url.startswith((folder.as_uri() + "/", "data:,")) for url in tab.asked), tab.asked
-    for context in contexts:
-        context.close()
+        assert all(url.startswith((root.as_uri() + "/", "data:,")) for url in tab.asked), tab.asked
+        tab.page.context.close()
 
 
 SEP, NOV = "September to October", "November to December"
@@ -232,7 +233,7 @@ BEST_FIRST = [LORA, B, HACKED, A, START]
 PERPLEXITY = "#task=twiki_probes"
 
 
-def test_it_opens_with_learned_and_forgotten(open_tab: Callable[..., Tab]) -> None:
+def test_it_opens_with_learned_and_forgotten(open_tab: Open) -> None:
     tab = open_tab("")
     assert tab.page.evaluate("document.compatMode") == "CSS1Compat"
     title = tab.page.get_by_role("heading", level=1).inner_text().replace("\u2060", "").replace("\u00a0", " ")
@@ -245,25 +246,24 @@ def test_it_opens_with_learned_and_forgotten(open_tab: Callable[..., Tab]) -> No
     assert not tab.page.locator("noscript").is_visible()
 
 
-def test_the_first_screen_has_the_title_the_table_and_the_top_of_the_figure(browser: Browser, tmp_path: Path) -> None:
+def test_the_first_screen_has_the_title_the_table_and_the_top_of_the_figure(open_tab: Open, tmp_path: Path) -> None:
     of = {"task": "learned_and_forgotten", "test": "all", "higher_is_better": True, "tested": "0910"}
     rows = [
         make_row(label=method, method=method, measure=measure, value=50.0, **of)
         for method in ("diff", "recadam", "mix_review", "lora", "k_adapter", "replay", "ewc", "lwf", "dora", "full")
         for measure in ("new_known", "old_known")
     ]
-    context = new_context(browser, viewport={"width": 1280, "height": 800})
-    page = Tab(context).goto((folder_of(rows, tmp_path) / "index.html").as_uri()).page
+    shown = folder_of(rows, tmp_path) / "index.html"
+    page = open_tab("", shown, viewport={"width": 1280, "height": 800}).page
     boxes = [page.locator(what).first.bounding_box() for what in (".notice", "h1", ".methods", "figure img")]
     tops = [box["y"] for box in boxes if box]
     assert tops == sorted(tops) and tops[-1] < 700
     assert boxes[0] is not None and boxes[0]["height"] < 40  # one line, which unfolds
     page.locator(".notice summary").click()
     assert page.locator(".notice li").all_inner_texts()[1].startswith("and and")
-    context.close()
 
 
-def test_a_click_on_a_method_shows_what_it_answered(open_tab: Callable[..., Tab]) -> None:
+def test_a_click_on_a_method_shows_what_it_answered(open_tab: Open) -> None:
     tab = open_tab("")
     button = tab.page.locator(".methods:visible").get_by_role("button")
     assert button.all_inner_texts() == ["Diff"]  # the others have no items
@@ -281,7 +281,7 @@ def test_a_click_on_a_method_shows_what_it_answered(open_tab: Callable[..., Tab]
     assert tab.page.get_by_role("region", name="Facts", exact=True).count() == 0
 
 
-def test_the_list_of_months_shows_the_table_of_each(open_tab: Callable[..., Tab]) -> None:
+def test_the_list_of_months_shows_the_table_of_each(open_tab: Open) -> None:
     tab = open_tab("", java_script_enabled=False)
     shown = tab.page.locator(".methods:visible caption")
     links = tab.page.locator(".months > a")
@@ -293,7 +293,7 @@ def test_the_list_of_months_shows_the_table_of_each(open_tab: Callable[..., Tab]
         assert lines == ["none" if name == month else "underline" for name in (NOV, SEP)]  # a heading, and links
 
 
-def test_the_scores_on_the_screen_are_a_csv_file(open_tab: Callable[..., Tab]) -> None:
+def test_the_scores_on_the_screen_are_a_csv_file(open_tab: Open) -> None:
     tab = open_tab(f"{PERPLEXITY}&q=acme")
     with tab.page.expect_download() as download:
         tab.page.locator("#scores ~ .links").click()
@@ -302,7 +302,7 @@ def test_the_scores_on_the_screen_are_a_csv_file(open_tab: Callable[..., Tab]) -
     assert [line[:3] for line in lines[1:]] == [["LoRA", "250", "1"], ["Start model", "1,235", "5"]]
 
 
-def test_scores_of_the_newest_month_are_shown_best_first(open_tab: Callable[..., Tab]) -> None:
+def test_scores_of_the_newest_month_are_shown_best_first(open_tab: Open) -> None:
     tab = open_tab()
     assert tab.models() == BEST_FIRST
     assert tab.values() == ["250", "290", "300", "310", "1,235"]
@@ -322,7 +322,7 @@ SORTS = {
 
 
 @pytest.mark.parametrize("key", ["", "Enter", " "])
-def test_heads_sort_both_ways_by_mouse_and_by_key(open_tab: Callable[..., Tab], key: str) -> None:
+def test_heads_sort_both_ways_by_mouse_and_by_key(open_tab: Open, key: str) -> None:
     tab = open_tab()
     presses = [(head, i, way) for head in SORTS for i, way in enumerate(("ascending", "descending"))]
     for head, i, way in presses:
@@ -337,7 +337,7 @@ def test_heads_sort_both_ways_by_mouse_and_by_key(open_tab: Callable[..., Tab], 
         assert button.evaluate("button => button === document.activeElement")  # back to the default for the next press
 
 
-def test_all_months_have_a_line_each(open_tab: Callable[..., Tab]) -> None:
+def test_all_months_have_a_line_each(open_tab: Open) -> None:
     tab = open_tab(f"{PERPLEXITY}&month=all+months")
     assert tab.column("Tested on").count(SEP) == 5 and tab.column("Tested on").count(NOV) == 5
     tab.press_head("Tested on")
@@ -346,7 +346,7 @@ def test_all_months_have_a_line_each(open_tab: Callable[..., Tab]) -> None:
     assert [tab.column("95 % interval")[i] for i in of_diff] == ["no interval", "279 to 341"]
 
 
-def test_a_model_that_does_not_compete_is_last(browser: Browser, tmp_path: Path) -> None:
+def test_a_model_that_does_not_compete_is_last(open_tab: Open, tmp_path: Path) -> None:
     """A model that forgets everything competes with nobody, whatever its score is, nor does one without a score."""
     of = {"measure": "new_known", "higher_is_better": True}
     rows = [make_row(label="random", value=9.0, competes=False, **of)]
@@ -355,8 +355,7 @@ def test_a_model_that_does_not_compete_is_last(browser: Browser, tmp_path: Path)
     rows += [
         make_row(label=f"m{i}", value=1.0, measure="chance", higher_is_better=None, competes=False) for i in (2, 1)
     ]
-    context = new_context(browser)
-    tab = Tab(context).goto((folder_of(rows, tmp_path) / "index.html").as_uri() + "#measure=new_known")
+    tab = open_tab("#measure=new_known", folder_of(rows, tmp_path) / "index.html")
     assert tab.column("Model")[:2] == ["m2", "m1"]
     tab.press_head("Score")
     assert tab.sorted_by() == [("Score", "ascending")]
@@ -364,8 +363,6 @@ def test_a_model_that_does_not_compete_is_last(browser: Browser, tmp_path: Path)
     tab.choose("Measure", "chance")
     assert tab.column("Model") == ["m1", "m2"]
     assert "Neither higher nor lower is better" in tab.page.inner_text("#summary")
-    assert tab.wrong == []
-    context.close()
 
 
 SEARCHES = {
@@ -381,7 +378,7 @@ SEARCHES = {
 }
 
 
-def test_search(open_tab: Callable[..., Tab]) -> None:
+def test_search(open_tab: Open) -> None:
     tab, other = open_tab(), open_tab()
     for text, expected in SEARCHES.items():
         tab.page.get_by_label("Search").fill("")
@@ -393,13 +390,13 @@ def test_search(open_tab: Callable[..., Tab]) -> None:
     assert tab.page.evaluate("history.length") == 2  # letters are no steps to go back by (the first is a blank page)
 
 
-def test_search_knows_letters_with_marks(open_tab: Callable[..., Tab]) -> None:
+def test_search_knows_letters_with_marks(open_tab: Open) -> None:
     tab = open_tab(f"{PERPLEXITY}&month={SEP}")
     tab.page.get_by_label("Search").fill("A\u030angstro\u0308m")
     assert tab.column("Model") == ["Ångström"]
 
 
-def test_what_is_scored_is_chosen_and_linked(open_tab: Callable[..., Tab]) -> None:
+def test_what_is_scored_is_chosen_and_linked(open_tab: Open) -> None:
     tab = open_tab()
     tab.choose("Test", "changed")
     assert tab.values() == ["500", "580", "600", "620", "2,469"]
@@ -418,7 +415,7 @@ def test_what_is_scored_is_chosen_and_linked(open_tab: Callable[..., Tab]) -> No
     assert (tab.models(), tab.values()) == ([f"LoRA {SEP}", f"Diff {SEP}"], ["0.500", "∞"])
 
 
-def test_an_address_that_means_nothing_is_the_first_view(open_tab: Callable[..., Tab]) -> None:
+def test_an_address_that_means_nothing_is_the_first_view(open_tab: Open) -> None:
     tab = open_tab("#tables")
     first, page = tab.models(), tab.page.url.partition("#")[0]
     for of in ("task=none", "month=9999&sort=x&down=up", "=%", "=&=", "test=&measure=&month=", f"q={'+' * 99}"):
@@ -426,7 +423,7 @@ def test_an_address_that_means_nothing_is_the_first_view(open_tab: Callable[...,
         assert tab.goto(f"{page}#{of}").models() == first
 
 
-def test_a_place_in_the_page_changes_no_view(open_tab: Callable[..., Tab]) -> None:
+def test_a_place_in_the_page_changes_no_view(open_tab: Open) -> None:
     tab = open_tab()
     tab.page.keyboard.press("Tab")
     assert tab.page.evaluate("document.activeElement.textContent") == "Skip to the results"
@@ -435,12 +432,12 @@ def test_a_place_in_the_page_changes_no_view(open_tab: Callable[..., Tab]) -> No
     assert tab.models() == BEST_FIRST
 
 
-def test_a_task_without_months_and_one_with_infinity(open_tab: Callable[..., Tab]) -> None:
+def test_a_task_without_months_and_one_with_infinity(open_tab: Open) -> None:
     assert open_tab("#task=lama").models() == ["t5 before any month"]
     assert open_tab("#task=fuar").values() == ["0.500", "∞"]
 
 
-def test_links_lead_to_files_that_are_there_and_to_cards(open_tab: Callable[..., Tab]) -> None:
+def test_links_lead_to_files_that_are_there_and_to_cards(open_tab: Open) -> None:
     tab = open_tab(f"{PERPLEXITY}&month=all+months")
     links = tab.page.locator("a[href]").evaluate_all("links => links.map(link => [link.href, link.rel, link.target])")
     cards = {tuple(link) for link in links if link[0].startswith("https://huggingface.co")}
@@ -451,7 +448,7 @@ def test_links_lead_to_files_that_are_there_and_to_cards(open_tab: Callable[...,
     assert len(results) == sum(len(checkpoint.values) for checkpoint in CHECKPOINTS)
 
 
-def test_a_hostile_label_is_text(open_tab: Callable[..., Tab]) -> None:
+def test_a_hostile_label_is_text(open_tab: Open) -> None:
     tab = open_tab()
     assert SCRIPT in tab.column("Model")
     assert SCRIPT in tab.page.locator(".methods").first.inner_text()
@@ -483,15 +480,14 @@ def test_no_other_script_runs_even_where_one_got_into_the_page(browser: Browser,
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_page_and_figures_follow_the_theme(browser: Browser, tmp_path: Path, scheme: str) -> None:
+def test_page_and_figures_follow_the_theme(open_tab: Open, tmp_path: Path, scheme: str) -> None:
     """A figure has the background of the page's sheets, and its text is light where the page's is."""
     rows = [
         make_row(label=label, month=month, test="average", value=value)
         for label, month, value in (("initial", None, 9.0), ("diff", "0910", 8.0))
     ]
     figures = write_figures(rows, tmp_path / "figures")
-    context = new_context(browser, color_scheme=scheme)
-    tab = Tab(context).goto(write_page(rows, figures, {}, tmp_path).as_uri())
+    tab = open_tab("", write_page(rows, figures, {}, tmp_path), color_scheme=scheme)
     tab.page.locator("#figures + details summary").click()
     tab.page.locator("figure img").first.evaluate("image => image.decode()")
     pixels = imread(io.BytesIO(tab.page.locator("figure img").first.screenshot()))[..., :3]
@@ -500,12 +496,10 @@ def test_page_and_figures_follow_the_theme(browser: Browser, tmp_path: Path, sch
     same = (abs(pixels - sheet) < 0.01).all(axis=2).mean()
     assert same > 0.8  # no box of another colour
     assert abs(pixels - sheet).max() > 0.7  # and ink that one can see
-    assert tab.wrong == []
-    context.close()
 
 
 @pytest.mark.parametrize(("width", "name"), [(1280, "fuar.svg"), (390, "fuar_narrow.svg")])
-def test_a_phone_gets_narrow_figures(open_tab: Callable[..., Tab], width: int, name: str) -> None:
+def test_a_phone_gets_narrow_figures(open_tab: Open, width: int, name: str) -> None:
     tab = open_tab(viewport={"width": width, "height": 800})
     tab.page.get_by_text("Figure fuar", exact=True).click()
     image = tab.page.get_by_role("img", name="Figure fuar")
@@ -516,7 +510,7 @@ def test_a_phone_gets_narrow_figures(open_tab: Callable[..., Tab], width: int, n
 
 
 @pytest.mark.parametrize("of", ["", PERPLEXITY, f"{PERPLEXITY}&q=nothing+like+it"])
-def test_a_phone_scrolls_the_board_and_not_the_page(open_tab: Callable[..., Tab], of: str) -> None:
+def test_a_phone_scrolls_the_board_and_not_the_page(open_tab: Open, of: str) -> None:
     tab = open_tab(of, viewport={"width": 360, "height": 740}, has_touch=True)
     assert tab.page.evaluate("document.documentElement.scrollWidth") == 360
     methods = tab.page.locator(".board:has(.methods)").first
@@ -534,20 +528,17 @@ def test_a_phone_scrolls_the_board_and_not_the_page(open_tab: Callable[..., Tab]
     assert tab.page.locator("#board tbody th").first.evaluate(left) == before  # names stay
 
 
-def test_cutoffs_without_scores_are_a_page_without_errors(browser: Browser, tmp_path: Path) -> None:
+def test_cutoffs_without_scores_are_a_page_without_errors(open_tab: Open, tmp_path: Path) -> None:
     table = ScoreTable(
         "Knowledge cutoffs", "what", ("model", "cutoff"), (("gpt2", "2021-03"), ("W" * 200, "cannot tell"))
     )
-    context = new_context(browser)
-    tab = Tab(context).goto(write_page([], {}, {"cutoffs": table}, tmp_path).as_uri())
-    assert tab.wrong == []
+    tab = open_tab("", write_page([], {}, {"cutoffs": table}, tmp_path))
     assert tab.page.locator(".cutoffs tbody tr").first.inner_text().split() == ["gpt2", "2021-03"]
     assert not tab.page.get_by_text("All scores", exact=True).first.is_visible()
     assert tab.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    context.close()
 
 
-def test_without_a_script_the_page_opens_the_same(open_tab: Callable[..., Tab]) -> None:
+def test_without_a_script_the_page_opens_the_same(open_tab: Open) -> None:
     with_script, without = open_tab(), open_tab(java_script_enabled=False)
     assert without.page.locator("noscript .note").is_visible()
     assert not without.page.locator("#controls").is_visible()
@@ -588,7 +579,7 @@ CONTRAST = """() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("of", ["", f"{PERPLEXITY}&month=all+months", "#q=nothing+like+it"])
-def test_all_text_has_contrast_in_both_themes(open_tab: Callable[..., Tab], scheme: str, of: str) -> None:
+def test_all_text_has_contrast_in_both_themes(open_tab: Open, scheme: str, of: str) -> None:
     tab = open_tab(of, color_scheme=scheme)
     tab.page.locator("summary").first.click()
     tab.page.locator(".methods:visible button").click()
@@ -598,7 +589,7 @@ def test_all_text_has_contrast_in_both_themes(open_tab: Callable[..., Tab], sche
     assert least >= 4.5, where
 
 
-def test_every_control_has_a_name_and_a_visible_focus(open_tab: Callable[..., Tab]) -> None:
+def test_every_control_has_a_name_and_a_visible_focus(open_tab: Open) -> None:
     tab = open_tab()
     stops: list[str] = []
     for _ in range(60):
@@ -616,7 +607,7 @@ def test_every_control_has_a_name_and_a_visible_focus(open_tab: Callable[..., Ta
     assert len(stops) > 20 and stops[0] == "Skip to the results"
 
 
-def test_there_is_one_main_part_one_heading_and_a_language(open_tab: Callable[..., Tab]) -> None:
+def test_there_is_one_main_part_one_heading_and_a_language(open_tab: Open) -> None:
     tab = open_tab()
     for role, count in (("main", 1), ("banner", 1), ("contentinfo", 1), ("navigation", 1), ("note", 1)):
         assert tab.page.get_by_role(role).count() == count, role  # type: ignore[arg-type]
@@ -628,7 +619,7 @@ def test_there_is_one_main_part_one_heading_and_a_language(open_tab: Callable[..
     assert tab.page.locator("#board").get_by_role("rowheader").count() == 5
 
 
-def test_it_is_printed_whole_light_and_without_controls(open_tab: Callable[..., Tab]) -> None:
+def test_it_is_printed_whole_light_and_without_controls(open_tab: Open) -> None:
     tab = open_tab(color_scheme="dark")
     assert len(tab.page.pdf()) > 10_000
     tab.page.emulate_media(media="print")

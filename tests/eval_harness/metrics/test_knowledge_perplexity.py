@@ -14,13 +14,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from plain_transformers import load, nlls
-from tokenizers import Tokenizer, pre_tokenizers
-from tokenizers.models import WordLevel
-from transformers import GPT2Config, GPT2LMHeadModel, GPT2Model, PreTrainedTokenizerFast
+from transformers import GPT2Config, GPT2LMHeadModel, GPT2Model
 
 from temporalwiki.eval_harness.metrics.knowledge_perplexity import knowledge_perplexity
 
 import tiny_models
+from tiny_models import bigram, words
 
 ROOT = Path(__file__).resolve().parents[3]
 KEYS = ["perplexity", "perplexity_instance_mean", "bits_per_byte", "perplexities", "n_tokens"]
@@ -118,29 +117,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Folders of tiny models, one of each kind."""
     folder = tmp_path_factory.mktemp("models")
     return {kind: tiny_models.save(kind, folder / kind) for kind in tiny_models.KINDS}
-
-
-def words(*vocabulary: str, bos: bool) -> Any:
-    """Return a tokenizer that splits at white space, with <s> as BOS or without BOS."""
-    backend = Tokenizer(WordLevel({word: i for i, word in enumerate(vocabulary)}))
-    backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=backend, **({"bos_token": "<s>"} if bos else {}))
-
-
-def bigram(probabilities: list[list[float]]) -> Any:
-    """Return a bigram model: token j follows token i with the probability [i][j]."""
-    size = len(probabilities)
-    model = GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=size, n_positions=8, n_embd=size, n_layer=0, n_head=1, tie_word_embeddings=False, bos_token_id=0
-        )
-    ).eval()
-    model.transformer.ln_f = torch.nn.Identity()
-    with torch.no_grad():
-        model.transformer.wte.weight.copy_(torch.eye(size))
-        model.transformer.wpe.weight.zero_()
-        model.lm_head.weight.copy_(torch.tensor(probabilities).log().T)
-    return model
 
 
 def uniform(size: int) -> Any:

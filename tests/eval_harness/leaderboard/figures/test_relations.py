@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
@@ -32,8 +33,14 @@ HOSTILE = [
 ]
 
 
-def draw(data: str) -> Figure | None:
-    return DATA_FIGURES["relations"].draw(data)
+def draw(data: Any) -> Figure | None:
+    return DATA_FIGURES["relations"].draw(str(data))
+
+
+def drawn(folder: Path, intervals: dict[str, Any]) -> Figure:
+    figure = draw(write_probes(folder, intervals))
+    assert figure is not None
+    return figure
 
 
 def test_shares_are_of_each_split_and_the_most_frequent_comes_first(tmp_path: Path) -> None:
@@ -43,8 +50,7 @@ def test_shares_are_of_each_split_and_the_most_frequent_comes_first(tmp_path: Pa
         "changed": ["spouse"] * 2,
         "deleted": ["head"] * 9,
     }
-    figure = draw(write_probes(tmp_path, {MONTH: splits}))
-    assert figure is not None
+    figure = drawn(tmp_path, {MONTH: splits})
     [axes] = figure.axes
     found = bars(axes)
     assert found == {
@@ -59,8 +65,7 @@ def test_shares_are_of_each_split_and_the_most_frequent_comes_first(tmp_path: Pa
 
 def test_of_many_relations_25_are_shown_and_the_title_says_of_how_many(tmp_path: Path) -> None:
     relations = [f"relation {i:02}" for i in range(30) for _ in range(40 - i)]
-    figure = draw(write_probes(tmp_path, {MONTH: {"unchanged": relations, "changed": relations[:40]}}))
-    assert figure is not None
+    figure = drawn(tmp_path, {MONTH: {"unchanged": relations, "changed": relations[:40]}})
     assert list(bars(figure.axes[0])["changed (40 probes)"]) == [f"relation {i:02}" for i in range(25)]
     assert f"Relations of probes-{MONTH}: the most frequent 25 of 30" in check_texts(figure)
 
@@ -68,8 +73,7 @@ def test_of_many_relations_25_are_shown_and_the_title_says_of_how_many(tmp_path:
 def test_the_newest_interval_counts_and_the_one_that_begins_last(tmp_path: Path) -> None:
     """The newest interval is chosen by date: by short name, 12-01 would come before 11-12."""
     intervals = ("20211201-20220101", "20211101-20220101", "20211101-20211201", "20201201-20210101")
-    figure = draw(write_probes(tmp_path, {name: {"changed": [name]} for name in intervals}))
-    assert figure is not None
+    figure = drawn(tmp_path, {name: {"changed": [name]} for name in intervals})
     assert bars(figure.axes[0]) == {"changed (1 probe)": {"20211201-20220101": 100.0}}
 
 
@@ -83,15 +87,13 @@ def test_short_names_alone_do(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("split", ["unchanged", "changed"])
 def test_one_relation_of_one_split(tmp_path: Path, split: str) -> None:
-    figure = draw(write_probes(tmp_path, {MONTH: {split: ["capital"]}}))
-    assert figure is not None
+    figure = drawn(tmp_path, {MONTH: {split: ["capital"]}})
     assert bars(figure.axes[0]) == {f"{split} (1 probe)": {"capital": 100.0}}
     check_texts(figure)
 
 
 def test_hostile_labels_lie_apart_each_on_a_line(tmp_path: Path) -> None:
-    figure = draw(write_probes(tmp_path, {MONTH: {"unchanged": HOSTILE * 2, "changed": HOSTILE}}))
-    assert figure is not None
+    figure = drawn(tmp_path, {MONTH: {"unchanged": HOSTILE * 2, "changed": HOSTILE}})
     check_texts(figure)
     labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
     assert len(set(labels)) == len(HOSTILE)
