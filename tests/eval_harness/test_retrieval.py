@@ -36,6 +36,7 @@ from tiny_probes import CHANGED, UNCHANGED, rows
 
 pytestmark = pytest.mark.usefixtures("quick")
 
+Run = Callable[..., list[Result]]
 ARTICLES = [
     {"title": "Norland", "text": "Norland is a country. The head of its government is Anna Weber."},
     {"title": "Anna Weber", "text": "Anna Weber was born in 1961. She lives in Easton, the capital of Norland."},
@@ -70,7 +71,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Result]]:
+def run(there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Return a function that evaluates a model (default: GPT-2) on the data."""
     monkeypatch.setattr("temporalwiki.eval_harness.runner.cache_folder", lambda: tmp_path / "scores")
 
@@ -190,7 +191,7 @@ def test_passages_are_cut_at_their_beginning_to_fit(kind: str, there: Path, tmp_
 
 
 @pytest.mark.parametrize("kind", tiny_models.KINDS)
-def test_a_fact_is_scored_after_the_passages(kind: str, run: Callable[..., list[Result]], there: Path) -> None:
+def test_a_fact_is_scored_after_the_passages(kind: str, run: Run, there: Path) -> None:
     """Compare with plain transformers on passage, blank line and fact."""
     [result] = run(TwikiProbes(answers=False, light_tuning=False), kind, retrieve="evidence")
     [item] = [item for item in result.items() if item["relation"] == "head of government"]
@@ -213,9 +214,7 @@ FOUND = {"government": "Norland. Norland is a country", "Carl Ito": "Carl Ito. C
 
 @pytest.mark.parametrize("name", TASKS)
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])
-def test_prompts_begin_with_what_was_found(
-    kind: str, name: str, run: Callable[..., list[Result]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prompts_begin_with_what_was_found(kind: str, name: str, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     task, config = TASKS[name]
     asked: list[str] = []
 
@@ -235,7 +234,7 @@ def test_prompts_begin_with_what_was_found(
     assert any(word in without for without in closed for word in FOUND)
 
 
-def test_results_with_passages_are_no_start(run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_results_with_passages_are_no_start(run: Run, tmp_path: Path) -> None:
     [result] = run(TwikiProbes(answers=False, light_tuning=False), retrieve="evidence")
     with pytest.raises(InputError, match="without --retrieve"):
         StoredScores(result.path)
@@ -244,7 +243,7 @@ def test_results_with_passages_are_no_start(run: Callable[..., list[Result]], tm
 # Results are kept apart
 
 
-def test_each_source_has_its_own_result_which_names_it(run: Callable[..., list[Result]]) -> None:
+def test_each_source_has_its_own_result_which_names_it(run: Run) -> None:
     task = TwikiProbes(answers=False, light_tuning=False)
     sources: list[dict[str, Any]] = [
         {},
@@ -352,14 +351,14 @@ BAD: dict[str, tuple[Any, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", BAD)
-def test_wrong_usage_is_one_line(case: str, run: Callable[..., list[Result]]) -> None:
+def test_wrong_usage_is_one_line(case: str, run: Run) -> None:
     task, more, error = BAD[case]
     with pytest.raises(UsageError, match=error) as raised:
         run(task, **more)
     assert "\n" not in str(raised.value)
 
 
-def test_stored_results_cannot_read(run: Callable[..., list[Result]], there: Path, tmp_path: Path) -> None:
+def test_stored_results_cannot_read(run: Run, there: Path, tmp_path: Path) -> None:
     [result] = run(TwikiProbes(answers=False, light_tuning=False))
     wanted = Evaluation(
         str(result.path), str(there / "data"), {"deleted": MultipleChoice()}, (), tmp_path / "r", None,
@@ -369,7 +368,7 @@ def test_stored_results_cannot_read(run: Callable[..., list[Result]], there: Pat
         evaluate(wanted, StoredScores(result.path))
 
 
-def test_a_config_without_a_word_is_named(run: Callable[..., list[Result]]) -> None:
+def test_a_config_without_a_word_is_named(run: Run) -> None:
     with pytest.raises(InputError, match="data, diffset-0910: no text to retrieve from"):
         run(TwikiProbes(answers=False, light_tuning=False), retrieve="diffset-0910")
 

@@ -43,6 +43,8 @@ from tiny_probes import CHANGED, UNCHANGED, forward_passes, rows, write_month
 
 pytestmark = pytest.mark.usefixtures("quick")
 
+Run = Callable[..., list[Result]]
+Patch = pytest.MonkeyPatch
 QUICK = {"twiki_probes": TwikiProbes(answers=False, light_tuning=False)}
 WHOLE = {"twiki_probes": TwikiProbes()}
 
@@ -59,7 +61,7 @@ def month(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(models: dict[str, Path], month: Path, tmp_path: Path) -> Callable[..., list[Result]]:
+def run(models: dict[str, Path], month: Path, tmp_path: Path) -> Run:
     """Return a function that evaluates a model (default: GPT-2) on the month, with a cache for each test."""
 
     def evaluated(store: str = "scores", precision: str = "fp32", **more: Any) -> list[Result]:
@@ -80,7 +82,7 @@ def content(folder: Path) -> dict[str, Any]:
     return found
 
 
-def count_kept(patch: pytest.MonkeyPatch, name: str, counts: list[int]) -> None:
+def count_kept(patch: Patch, name: str, counts: list[int]) -> None:
     """Record how many answers are added to the cache in each batch."""
     keep = getattr(ScoreCache, name)
 
@@ -95,9 +97,7 @@ def count_kept(patch: pytest.MonkeyPatch, name: str, counts: list[int]) -> None:
 # Content of results
 
 
-def test_a_result_has_all_that_is_needed_to_repeat_it(
-    run: Callable[..., list[Result]], models: dict[str, Path], month: Path
-) -> None:
+def test_a_result_has_all_that_is_needed_to_repeat_it(run: Run, models: dict[str, Path], month: Path) -> None:
     [result] = run(tasks=WHOLE)
     data = json.loads(result.path.read_text("utf-8"))
     assert data == result.data
@@ -122,9 +122,7 @@ def test_a_result_has_all_that_is_needed_to_repeat_it(
 # Nothing is computed twice
 
 
-def test_a_result_that_is_there_is_read_and_the_model_not_loaded(
-    run: Callable[..., list[Result]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_result_that_is_there_is_read_and_the_model_not_loaded(run: Run, monkeypatch: Patch, tmp_path: Path) -> None:
     [first] = run()
     before = first.path.stat().st_mtime_ns
 
@@ -168,15 +166,13 @@ OTHERS: dict[str, Callable[[Path, dict[str, Path]], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("case", OTHERS)
-def test_another_run_has_another_file(
-    case: str, run: Callable[..., list[Result]], models: dict[str, Path], tmp_path: Path
-) -> None:
+def test_another_run_has_another_file(case: str, run: Run, models: dict[str, Path], tmp_path: Path) -> None:
     [first], [other] = run(), run(**OTHERS[case](tmp_path, models))
     assert first.path != other.path
     assert len(read_results(tmp_path / "results")) == 2
 
 
-def test_a_split_without_rows_counts_for_nothing(run: Callable[..., list[Result]]) -> None:
+def test_a_split_without_rows_counts_for_nothing(run: Run) -> None:
     """A local month has such splits, its published copy does not."""
     changed = Dataset.from_list(rows(CHANGED))
     [local] = run(rows={"probes-1112": DatasetDict(changed=changed, unchanged=changed.select([]))})
@@ -185,9 +181,7 @@ def test_a_split_without_rows_counts_for_nothing(run: Callable[..., list[Result]
     assert local.data["data"]["rows"] == {"changed": 4}
 
 
-def test_a_stored_result_names_the_dataset_of_the_hub_when_that_is_known(
-    run: Callable[..., list[Result]], tmp_path: Path
-) -> None:
+def test_a_stored_result_names_the_dataset_of_the_hub_when_that_is_known(run: Run, tmp_path: Path) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
     add_month(first, "20211101", "20211201", [])
     shutil.copytree(first, second)
@@ -207,7 +201,7 @@ def test_a_stored_result_names_the_dataset_of_the_hub_when_that_is_known(
     assert len(read_results(tmp_path / "results")) == 1
 
 
-def test_a_limit_takes_the_first_rows(run: Callable[..., list[Result]], month: Path) -> None:
+def test_a_limit_takes_the_first_rows(run: Run, month: Path) -> None:
     """The limit applies to scored splits, not to the facts for light-tuning."""
     [result] = run(limit=2, tasks={"twiki_probes": TwikiProbes(answers=False)})
     assert result.data["data"]["rows"] == {"unchanged": 2, "changed": 2, "light-tuning/unchanged": 9}
@@ -217,9 +211,7 @@ def test_a_limit_takes_the_first_rows(run: Callable[..., list[Result]], month: P
     assert all_of_it.data["data"]["rows"] == {"unchanged": 5, "changed": 4}
 
 
-def test_in_four_months_only_what_is_new_is_asked(
-    run: Callable[..., list[Result]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_in_four_months_only_what_is_new_is_asked(run: Run, tmp_path: Path, monkeypatch: Patch) -> None:
     """Each month shares three facts with the previous month and has two new ones."""
     facts = [(f"Town {i}", "is in", f"Norland {i}") for i in range(13)]
     months = {f"probes-{n:02}{n + 1:02}": {"changed": rows(facts[2 * n : 2 * n + 5])} for n in range(1, 5)}
@@ -243,7 +235,7 @@ def test_in_four_months_only_what_is_new_is_asked(
 # The same inputs give the same results
 
 
-def kill_at(patch: pytest.MonkeyPatch, owner: Any, name: str, call: int = 1) -> None:
+def kill_at(patch: Patch, owner: Any, name: str, call: int = 1) -> None:
     calls, method = [], getattr(owner, name)
 
     def killed(*args: Any, **named: Any) -> Any:
@@ -265,16 +257,16 @@ POINTS: dict[str, tuple[Any, str, int]] = {
 }
 
 
-def test_a_run_that_was_killed_goes_on_to_the_same_bytes(run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_a_run_that_was_killed_goes_on_to_the_same_bytes(run: Run, tmp_path: Path) -> None:
     """Interrupted again and again, each time a little later, it ends with the results of an uninterrupted run."""
     run(tasks=WHOLE)
     for owner, name, call in POINTS.values():
-        with pytest.MonkeyPatch.context() as patch, pytest.raises(Killed):
+        with Patch.context() as patch, pytest.raises(Killed):
             kill_at(patch, owner, name, call)
             run(tasks=WHOLE, store="other", output=tmp_path / "again")
         assert not list((tmp_path / "again").rglob("*.json"))
     new: list[int] = []
-    with pytest.MonkeyPatch.context() as patch:
+    with Patch.context() as patch:
         for name in ("add_scores", "add_answers"):
             count_kept(patch, name, new)
         run(tasks=WHOLE, store="other", output=tmp_path / "again")
@@ -330,7 +322,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     "kill -9", "evaluate: after some texts are scored", "a rerun scores only the others and writes the same bytes"
 )
 def test_another_process_with_another_hash_seed_killed_in_the_middle(
-    models: dict[str, Path], month: Path, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    models: dict[str, Path], month: Path, environment: dict[str, str], tmp_path: Path, monkeypatch: Patch
 ) -> None:
     """After SIGKILL, cached scores are not computed again."""
     monkeypatch.setattr("temporalwiki.eval_harness.scoring._BATCH", 64)
@@ -388,9 +380,7 @@ def in_two(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])
-def test_two_processes_find_what_one_does(
-    kind: str, in_two: Path, run: Callable[..., list[Result]], models: dict[str, Path]
-) -> None:
+def test_two_processes_find_what_one_does(kind: str, in_two: Path, run: Run, models: dict[str, Path]) -> None:
     [one], [two] = run(tasks=WHOLE, model=str(models[kind])), read_results(in_two / kind)
     assert two.data["run"]["processes"] == 2
     assert two.data["scores"].keys() == one.data["scores"].keys()
@@ -434,7 +424,7 @@ class Count(Task):
         return Outcome(scores({"all": [items]}, ["acc"]), items, {"seen": len(items)})
 
 
-def test_each_month_is_scored_once_by_its_short_name(run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_each_month_is_scored_once_by_its_short_name(run: Run, tmp_path: Path) -> None:
     """Each interval has two names, and one of them is read; so is a config without a short name."""
     split = {"changed": rows(CHANGED)}
     names = ("probes-1112", "probes-20211101-20211201", "probes-1201", "probes-20211201-20220101", "lighttuning-1112")
@@ -454,7 +444,7 @@ def test_each_month_is_scored_once_by_its_short_name(run: Callable[..., list[Res
 
 
 def test_a_month_in_which_nothing_can_be_scored_does_not_stop_the_others(
-    run: Callable[..., list[Result]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     nobody = [{"subject": "a", "relation": "b", "object": ""}]
     months = {"probes-1011": rows(CHANGED), "probes-1112": nobody, "probes-1201": rows(CHANGED)}
@@ -464,7 +454,7 @@ def test_a_month_in_which_nothing_can_be_scored_does_not_stop_the_others(
     assert len(said) == 1 and "probes-1112: twiki_probes could score nothing" in said[0]
 
 
-def test_of_many_rows_the_same_are_drawn_and_then_limited(run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_of_many_rows_the_same_are_drawn_and_then_limited(run: Run, tmp_path: Path) -> None:
     many = [{"text": str(i), "when": datetime(2021, 11, 1 + i, tzinfo=UTC), "raw": b"\xff"} for i in range(20)]
     data = str(write_dataset(tmp_path / "data", {"news": {"train": many, "test": many[:3]}}))
     tasks = {"count": Count()}
@@ -487,7 +477,7 @@ def write_csv(folder: Path, columns: str = "subject,relation,object") -> str:
     return str(folder)
 
 
-def test_probes_as_they_were_released(run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_probes_as_they_were_released(run: Run, tmp_path: Path) -> None:
     [result], [expected] = run(data=write_csv(tmp_path / "csv"), tasks=WHOLE), run()
     assert result.data["data"]["rows"] == {"unchanged": 5, "changed": 4}
     assert result.data["excluded"] == {"light-tuned: no facts to light-tune on": 9}
@@ -524,7 +514,7 @@ WRONG: dict[str, tuple[dict[str, Any], type[InputError], str]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_what_cannot_be_scored_is_one_line(case: str, run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_what_cannot_be_scored_is_one_line(case: str, run: Run, tmp_path: Path) -> None:
     configs, error, said = WRONG[case]
     with pytest.raises(error, match=said) as raised:
         run(data=str(write_dataset(tmp_path / "data", configs)))
@@ -534,9 +524,7 @@ def test_what_cannot_be_scored_is_one_line(case: str, run: Callable[..., list[Re
 
 
 @pytest.mark.parametrize("task", [TwikiProbes(answers=False, light_tuning=False), Deleted(), MultipleChoice()])
-def test_every_task_of_facts_counts_what_is_no_fact(
-    task: Task, run: Callable[..., list[Result]], tmp_path: Path
-) -> None:
+def test_every_task_of_facts_counts_what_is_no_fact(task: Task, run: Run, tmp_path: Path) -> None:
     facts = [{**row, "kind": "replaced", "previous_objects": ["Weston"]} for row in rows(CHANGED)]
     facts += [{**facts[0], "object": None}, {**facts[0], "relation": " "}, facts[1]]
     data = str(write_dataset(tmp_path / "data", {"probes-1112": {"changed": facts, "deleted": facts}}))
@@ -551,7 +539,7 @@ def test_every_task_of_facts_counts_what_is_no_fact(
     assert len(ids) == len(set(ids)) == 4
 
 
-def test_configs_that_nobody_reads(run: Callable[..., list[Result]]) -> None:
+def test_configs_that_nobody_reads(run: Run) -> None:
     with pytest.raises(UsageError, match=r"no config 'probes-1113' \(did you mean probes-1112\?\)"):
         run(configs=("probes-1113",))
     with pytest.raises(UsageError, match=r"twiki_probes reads probes-\*, and none of lighttuning-1112"):
@@ -560,15 +548,13 @@ def test_configs_that_nobody_reads(run: Callable[..., list[Result]]) -> None:
         run(configs=("probes-1112", "lighttuning-1112"))
 
 
-def test_an_output_that_is_a_file(run: Callable[..., list[Result]], tmp_path: Path) -> None:
+def test_an_output_that_is_a_file(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(InputError, match="file: is a file; name a folder with --output"):
         run(output=tmp_path / "file")
 
 
-def test_an_output_that_cannot_be_written_is_known_before_the_work(
-    run: Callable[..., list[Result]], tmp_path: Path
-) -> None:
+def test_an_output_that_cannot_be_written_is_known_before_the_work(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with forward_passes() as passes, pytest.raises(OSError, match="file"):
         run(output=tmp_path / "file" / "results")

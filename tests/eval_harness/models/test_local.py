@@ -36,6 +36,8 @@ from tiny_probes import LIGHT_TUNING, forward_passes, rows
 
 pytestmark = pytest.mark.usefixtures("quick")
 
+Models = dict[str, Path]
+Patch = pytest.MonkeyPatch
 PROMPTS = ["The capital of Norland is", "Anna Weber was born in", "東京", "Easton <|endoftext|> {{x}}"]
 NAMES = ("Anna Weber", "Boris Okafor", "Chen Li", "Dora Haugen", "Emil Novak")
 TEXTS = [*(Text("", prompt) for prompt in PROMPTS), *(Text(prompt, " Easton") for prompt in PROMPTS)]
@@ -52,7 +54,7 @@ def nudged(model: Any, seed: int = 1) -> Any:
 
 
 @pytest.fixture(scope="module")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def models(tmp_path_factory: pytest.TempPathFactory) -> Models:
     """Folders of checkpoints, one of every kind."""
     folder = tmp_path_factory.mktemp("models")
     found = {kind: tiny_models.save(kind, folder / kind) for kind in tiny_models.KINDS}
@@ -66,7 +68,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return found | {name: folder / name for name in ("peft", "k_adapter")}
 
 
-def plain(models: dict[str, Path], kind: str) -> tuple[Any, Any]:
+def plain(models: Models, kind: str) -> tuple[Any, Any]:
     """Load a model and its tokenizer with plain transformers; only added layers come from this project."""
     base = {"peft": "gpt2", "k_adapter": "llama"}.get(kind, kind)
     model, tokenizer = load(models[base])
@@ -82,7 +84,7 @@ def plain(models: dict[str, Path], kind: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama", "t5", "peft", "k_adapter"])
 def test_every_kind_of_checkpoint_is_scored_as_by_plain_transformers(
-    kind: str, models: dict[str, Path], tmp_path: Path
+    kind: str, models: Models, tmp_path: Path
 ) -> None:
     found = CachedModel(str(models[kind]), tmp_path).score(TEXTS, "")
     model, tokenizer = plain(models, kind)
@@ -102,7 +104,7 @@ def test_a_gguf_file_is_scored_as_by_plain_transformers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])
-def test_each_gets_its_own_and_none_where_there_is_none(kind: str, models: dict[str, Path], tmp_path: Path) -> None:
+def test_each_gets_its_own_and_none_where_there_is_none(kind: str, models: Models, tmp_path: Path) -> None:
     """Answers have the order of the questions; a text that is too long or empty gets None."""
     model = CachedModel(str(models[kind]), tmp_path)
     texts = [Text("", "Easton"), Text("a", ""), Text("", "Norland"), Text("", "Easton")]
@@ -121,7 +123,7 @@ def test_each_gets_its_own_and_none_where_there_is_none(kind: str, models: dict[
         assert model.generate(["Easton " * 300, "Easton"], "", 4) == [None, said[0]]
 
 
-def test_nothing_is_asked_twice(models: dict[str, Path], tmp_path: Path) -> None:
+def test_nothing_is_asked_twice(models: Models, tmp_path: Path) -> None:
     def ask(texts: list[Text], prompts: list[str]) -> tuple[Any, ...]:
         model = CachedModel(str(models["gpt2"]), tmp_path)
         model.loaded  # noqa: B018
@@ -138,7 +140,7 @@ def test_nothing_is_asked_twice(models: dict[str, Path], tmp_path: Path) -> None
     assert more[2] > 0
 
 
-def test_an_answers_options_make_another_answer(models: dict[str, Path], tmp_path: Path) -> None:
+def test_an_answers_options_make_another_answer(models: Models, tmp_path: Path) -> None:
     model = CachedModel(str(models["gpt2"]), tmp_path)
     for options in ({"max_new_tokens": 1}, {"max_new_tokens": 4}, {"max_new_tokens": 4, "whole": True}):
         with forward_passes() as passes:
@@ -154,7 +156,7 @@ def of_two(model: Path, store: Path) -> CachedModel:
     return evaluated
 
 
-def test_what_other_processes_do_not_keep_is_asked_here(models: dict[str, Path], tmp_path: Path) -> None:
+def test_what_other_processes_do_not_keep_is_asked_here(models: Models, tmp_path: Path) -> None:
     """If another process has another cache folder, this process computes the missing answers."""
     expected = CachedModel(str(models["gpt2"]), tmp_path / "one").score(TEXTS, "")
     model = of_two(models["gpt2"], tmp_path / "two")
@@ -167,7 +169,7 @@ def test_what_other_processes_do_not_keep_is_asked_here(models: dict[str, Path],
     )
 
 
-def test_processes_share_the_work(models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_share_the_work(models: Models, tmp_path: Path, monkeypatch: Patch) -> None:
     """Each process has its share; missing answers are asked again."""
     shares = []
 
@@ -186,7 +188,7 @@ def test_processes_share_the_work(models: dict[str, Path], tmp_path: Path, monke
 @pytest.mark.parametrize("kind", ["gpt2", "t5"])
 @pytest.mark.parametrize("history", [0, 3], ids=["a new store", "a third was kept before"])
 def test_who_goes_on_computes_the_same_bits(
-    kind: str, history: int, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, history: int, models: Models, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     """Cached batches do not change the other batches."""
     monkeypatch.setattr(scoring, "_BATCH", 100)
@@ -205,7 +207,7 @@ def test_who_goes_on_computes_the_same_bits(
     assert list(asked._scorer.score(texts, (0, 1), range(len(texts)))) == []
 
 
-def test_precision_is_that_of_likelihoods(models: dict[str, Path], tmp_path: Path) -> None:
+def test_precision_is_that_of_likelihoods(models: Models, tmp_path: Path) -> None:
     asked = [Text("", prompt) for prompt in PROMPTS]
     exact, rounded = (CachedModel(str(models["llama"]), tmp_path, of) for of in ("fp32", "bf16"))
     nll = [np.concatenate([s.nll for s in model.score(asked, "") if s is not None]) for model in (exact, rounded)]
@@ -224,9 +226,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("case", PLACES)
-def test_a_large_model_is_read_in_bf16(
-    case: str, models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_large_model_is_read_in_bf16(case: str, models: Models, tmp_path: Path, monkeypatch: Patch) -> None:
     precision, bytes_a_parameter, expected = PLACES[case]
     whole = CachedModel(str(models["llama"]), tmp_path / "a")
     parameters = sum(tensor.numel() for tensor in whole.loaded.model.parameters())
@@ -247,9 +247,7 @@ def test_a_large_model_is_read_in_bf16(
     assert len(large.generate(PROMPTS, "", 4)) == len(PROMPTS)
 
 
-def test_a_model_of_several_gpus_needs_one_process(
-    models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_of_several_gpus_needs_one_process(models: Models, tmp_path: Path, monkeypatch: Patch) -> None:
     monkeypatch.setattr(local, "_memory", lambda _: 1000)
     model = CachedModel(str(models["llama"]), tmp_path, "bf16")
     model.__dict__["state"] = SimpleNamespace(num_processes=2, device=torch.device("cpu"))
@@ -303,7 +301,7 @@ def void(*_: object) -> None:
 
 
 @pytest.fixture
-def copies(models: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
+def copies(models: Models, tmp_path: Path) -> Models:
     """Copies of the models, at the paths that the adapters name as their base."""
     folder = tmp_path / "models"
     shutil.copytree(next(iter(models.values())).parent, folder)
@@ -315,7 +313,7 @@ def copies(models: dict[str, Path], tmp_path: Path) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("case", CHANGES)
-def test_another_model_has_another_revision(case: str, copies: dict[str, Path]) -> None:
+def test_another_model_has_another_revision(case: str, copies: Models) -> None:
     kind, change = CHANGES[case]
     before = revision(str(copies[kind]))
     change(copies[kind])
@@ -324,18 +322,18 @@ def test_another_model_has_another_revision(case: str, copies: dict[str, Path]) 
 
 @pytest.mark.parametrize("kind", ["gpt2", "peft"])
 @pytest.mark.parametrize("case", NO_CHANGES)
-def test_what_is_not_read_does_not_count(case: str, kind: str, copies: dict[str, Path]) -> None:
+def test_what_is_not_read_does_not_count(case: str, kind: str, copies: Models) -> None:
     before = revision(str(copies[kind]))
     NO_CHANGES[case](copies[kind])
     assert revision(str(copies[kind])) == before
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "peft", "k_adapter"])
-def test_where_its_base_is_does_not_count(kind: str, models: dict[str, Path], copies: dict[str, Path]) -> None:
+def test_where_its_base_is_does_not_count(kind: str, models: Models, copies: Models) -> None:
     assert revision(str(copies[kind])) == revision(str(models[kind]))
 
 
-def test_where_it_is_does_not_count(copies: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_it_is_does_not_count(copies: Models, tmp_path: Path, monkeypatch: Patch) -> None:
     before = revision(str(copies["gpt2"]))
     shutil.copytree(copies["gpt2"], tmp_path / "other")
     monkeypatch.chdir(tmp_path)
@@ -460,7 +458,7 @@ def test_one_that_was_not_trained_here(tmp_path: Path) -> None:
     assert training(str(one))["trained_on"] == ["earlier", "later"]
 
 
-def test_the_base_is_named_without_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_base_is_named_without_a_path(tmp_path: Path, monkeypatch: Patch) -> None:
     """A missing folder is still named without its path; a Hub id keeps its slash."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "mine").mkdir(parents=True)
@@ -493,9 +491,7 @@ def left(store: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "peft", "k_adapter"])
-def test_a_light_tuned_copy_is_another_model_while_it_is_there(
-    kind: str, models: dict[str, Path], tmp_path: Path
-) -> None:
+def test_a_light_tuned_copy_is_another_model_while_it_is_there(kind: str, models: Models, tmp_path: Path) -> None:
     model = CachedModel(str(models[kind]), tmp_path)
     before = model.score(TEXTS, "")
     with model.light_tuned(rows(LIGHT_TUNING)) as tuned:
@@ -514,7 +510,7 @@ def test_a_light_tuned_copy_is_another_model_while_it_is_there(
 
 
 def test_an_interrupted_light_tuning_is_not_begun_again(
-    models: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    models: Models, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(Killed), CachedModel(str(models["gpt2"]), tmp_path).light_tuned(rows(LIGHT_TUNING)) as tuned:
         expected = tuned.revision
@@ -526,9 +522,7 @@ def test_an_interrupted_light_tuning_is_not_begun_again(
     assert left(tmp_path) == []
 
 
-def test_other_facts_or_another_model_are_another_light_tuning(
-    models: dict[str, Path], copies: dict[str, Path], tmp_path: Path
-) -> None:
+def test_other_facts_or_another_model_are_another_light_tuning(models: Models, copies: Models, tmp_path: Path) -> None:
     """A copy of the model in another place can be light-tuned as well."""
     revisions = []
     for model, facts in (("gpt2", LIGHT_TUNING), ("gpt2", LIGHT_TUNING[:5]), ("copy", LIGHT_TUNING)):
@@ -542,7 +536,7 @@ def test_other_facts_or_another_model_are_another_light_tuning(
 
 
 @pytest.mark.fault("two at once", "two evaluations that light-tune one model", "the second is refused in one line")
-def test_two_evaluations_do_not_share_light_tuned_weights(models: dict[str, Path], tmp_path: Path) -> None:
+def test_two_evaluations_do_not_share_light_tuned_weights(models: Models, tmp_path: Path) -> None:
     """The first process to end would remove the weights that the other one reads."""
     with CachedModel(str(models["gpt2"]), tmp_path).light_tuned(rows(LIGHT_TUNING)):
         other = CachedModel(str(models["gpt2"]), tmp_path).light_tuned(rows(LIGHT_TUNING))
@@ -551,7 +545,7 @@ def test_two_evaluations_do_not_share_light_tuned_weights(models: dict[str, Path
     assert left(tmp_path) == []
 
 
-def test_facts_are_what_it_learns(models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_are_what_it_learns(models: Models, tmp_path: Path, monkeypatch: Patch) -> None:
     """Only subject, relation and object of the facts matter; other columns may have any type."""
     learnt: list[Any] = []
     begin = Display.on_train_begin
