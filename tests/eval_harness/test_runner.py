@@ -548,12 +548,6 @@ def test_configs_that_nobody_reads(run: Run) -> None:
         run(configs=("probes-1112", "lighttuning-1112"))
 
 
-def test_an_output_that_is_a_file(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    with pytest.raises(InputError, match="file: is a file; name a folder with --output"):
-        run(output=tmp_path / "file")
-
-
 def test_an_output_that_cannot_be_written_is_known_before_the_work(run: Run, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with forward_passes() as passes, pytest.raises(OSError, match="file"):

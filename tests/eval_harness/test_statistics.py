@@ -610,6 +610,22 @@ def test_of_equal_models_none_is_told_apart_as_often_as_the_level_says(models: i
     assert 6 <= wrong <= (33 if clusters > 50 else 45)
 
 
+def test_two_models_are_told_apart_where_compare_says_so() -> None:
+    """p-values far from 0.05 agree with ``compare``; near 0.05 the two tests may differ."""
+    generator = np.random.default_rng(26)
+    agree = 0
+    for gain in np.linspace(0, 0.12, 12):
+        one, other = two_models(generator, 200, float(gain))
+        p_value = compare_fixed([one], [other]).p_value
+        assert p_value is not None
+        if not 0.03 < p_value < 0.07:
+            both = side_by_side(one.numerators, other.numerators, clusters=one.clusters)
+            found = ranks([both], higher_is_better=True)
+            assert found == ([Ranks(2, 2), Ranks(1, 1)] if p_value < 0.05 else [Ranks(1, 2)] * 2)
+            agree += 1
+    assert agree > 6
+
+
 def test_a_bad_model_beside_them_does_not_hide_that_two_differ() -> None:
     """Each difference is measured in its own deviation, so a wild one does not stand out."""
     items = three_models(np.random.default_rng(27), 100)

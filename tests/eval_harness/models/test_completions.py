@@ -365,11 +365,15 @@ def test_over_http(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @contextmanager
-def endpoint(headers: dict[str, str], parts: Callable[[], Iterator[bytes]], status: int = 200) -> Iterator[str]:
-    """Give the address of a server that sends these headers and parts, whatever it is asked."""
+def endpoint(
+    headers: dict[str, str], parts: Callable[[], Iterator[bytes]], status: int = 200, asked: list[str] | None = None
+) -> Iterator[str]:
+    """Give the address of a server that sends these headers and parts, whatever it is asked; ``asked`` notes that."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
+            if asked is not None:
+                asked.append(self.path)
             self.send_response(status)
             for header in {"Content-Type": "application/json", **headers}.items():
                 self.send_header(*header)
@@ -381,27 +385,13 @@ def endpoint(headers: dict[str, str], parts: Callable[[], Iterator[bytes]], stat
             except ConnectionError:
                 pass
 
+        do_GET = do_POST
+
         def log_message(self, *_: object) -> None:
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
         http.daemon_threads = True
-        threading.Thread(target=http.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{http.server_port}/v1"
-        http.shutdown()
-
-
-@contextmanager
-def another_server(asked: list[str]) -> Iterator[str]:
-    """Give the address of a server that notes what it is asked."""
-
-    class Other(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            asked.append(self.path)
-
-        do_GET = do_POST
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Other) as http:
         threading.Thread(target=http.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{http.server_port}/v1"
         http.shutdown()
@@ -416,7 +406,8 @@ def another_server(asked: list[str]) -> Iterator[str]:
 def test_a_redirect_is_not_followed(status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setenv("LOCAL_API_KEY", KEY)
-    with another_server(asked) as other, endpoint({"Location": other}, lambda: iter([b"{}"]), status) as url:
+    nothing = lambda: iter([b"{}"])  # noqa: E731
+    with endpoint({}, nothing, asked=asked) as other, endpoint({"Location": other}, nothing, status) as url:
         monkeypatch.setenv("LOCAL_BASE_URL", url)
         with pytest.raises(InputError, match=rf"^{NAME}: its server redirects to '{other}', which is not followed"):
             open_scores(NAME, tmp_path / "scores", "fp32").score([Text("", "Kesh is Osk")], "facts")
