@@ -84,7 +84,7 @@ def run(
     words = [*(() if allowed else alone()), sys.executable, "-m", "watched", str(folder / "done.jsonl")]
     given = json.dumps([[str(word) for word in command] for command in commands])
     (folder / "done.jsonl").unlink(missing_ok=True)
-    process = subprocess.run(words, cwd=folder, env=env, input=given, capture_output=True, text=True, timeout=600)
+    process = subprocess.run(words, cwd=folder, env=env, input=given, capture_output=True, text=True)
     log = folder / "watch.log"
     lines = (folder / "done.jsonl").read_text("utf-8").splitlines() if (folder / "done.jsonl").is_file() else []
     done = [json.loads(line) for line in lines]

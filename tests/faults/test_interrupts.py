@@ -79,7 +79,7 @@ def test_a_pool_of_workers(moment: str, tmp_path: Path) -> None:
             time.sleep(0.01)
         time.sleep(0.3 if moment == "starts" else 0)  # imports in the process that starts workers
         os.killpg(running.pid, signal.SIGINT)
-        out, err = running.communicate(timeout=30)
+        out, err = running.communicate()
     finally:
         running.kill()
     assert (running.returncode, out, err) == (0, "interrupted\n", "")

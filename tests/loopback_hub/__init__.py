@@ -256,7 +256,7 @@ class LoopbackHub:
         wrote where ``check`` and it failed."""
         home.mkdir(parents=True, exist_ok=True)
         words, env = [sys.executable, "-c", code], self.environment(home, token)
-        done = subprocess.run(words, cwd=home, env=env, capture_output=True, encoding="utf-8", timeout=300)
+        done = subprocess.run(words, cwd=home, env=env, capture_output=True, encoding="utf-8")
         if check and done.returncode != 0:
             raise AssertionError(f"exit status {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done

@@ -11,6 +11,8 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -72,7 +74,6 @@ for words, stop in json.load(open(sys.argv[1])):
         with open(sys.argv[1] + ".said", "a") as file:
             print(json.dumps([status, said.getvalue(), held]), file=file)
 """
-TIMEOUT = 240  # seconds; it takes 30 on two idle cores
 RECIPE = Path(temporalwiki.__file__).parents[2] / "examples" / "fsdp.yaml"
 STEPS = ("--logging-steps", 1, "--sequence-length", 32, "--learning-rate", 1e-2)
 
@@ -138,18 +139,25 @@ def run_processes(words: list[str], environment: dict[str, str]) -> str:
         port = str(free.getsockname()[1])
     common = {**os.environ, "OMP_NUM_THREADS": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2", **environment}
     common |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    both = [
-        subprocess.Popen([sys.executable, *words], env={**common, "RANK": rank, "LOCAL_RANK": rank}, **pipes)
-        for rank in ("0", "1")
-    ]
-    try:
-        return "".join(process.communicate(timeout=TIMEOUT)[0] for process in both)
-    except subprocess.TimeoutExpired:
-        return f"not done after {TIMEOUT} s"
-    finally:
-        for process in both:
-            process.kill()
+    with tempfile.TemporaryFile("w+") as said:
+        both = [
+            subprocess.Popen(
+                [sys.executable, *words],
+                env={**common, "RANK": rank, "LOCAL_RANK": rank},
+                stdout=said,
+                stderr=subprocess.STDOUT,
+            )
+            for rank in ("0", "1")
+        ]
+        try:
+            while None in (statuses := [process.poll() for process in both]) and not any(statuses):
+                time.sleep(0.05)  # a process whose partner failed would wait for it without end
+        finally:
+            for process in both:
+                process.kill()
+                process.wait()
+        said.seek(0)
+        return said.read()
 
 
 def read(output: Path) -> Any:

@@ -541,7 +541,7 @@ def test_a_job_that_is_killed_goes_on(job: Job, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "temporalwiki", "monthly", "--repo", REPO, *map(str, where)]
     with subprocess.Popen(words, env=job.hub.environment(tmp_path, "hf_me"), stdout=subprocess.DEVNULL) as run:
         job.hub.when("POST", r"/commit/main$", run.kill, after=True)
-        assert run.wait(timeout=600) == -signal.SIGKILL
+        assert run.wait() == -signal.SIGKILL
     commit = job.months.branches["main"]  # which has the month; its tag is missing
     assert job.tags() == []
     job.server.requests.clear()

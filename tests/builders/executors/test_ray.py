@@ -209,7 +209,7 @@ def test_a_cluster_that_asks_for_a_token_is_one_line_that_says_what_to_set(tmp_p
 
             def connect(settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
                 return subprocess.run(
-                    [sys.executable, "-c", JOBS], env=there | settings, capture_output=True, text=True, timeout=120
+                    [sys.executable, "-c", JOBS], env=there | settings, capture_output=True, text=True
                 )
 
             with ThreadPoolExecutor() as side_by_side:

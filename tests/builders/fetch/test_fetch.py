@@ -620,7 +620,7 @@ def test_ctrl_c_ends_it_at_once_and_a_rerun_completes(server: FileServer, tmp_pa
         waiting = (line for line in running.stderr if "503; next try in 600 s, as it asks" in line)
         assert len(list(itertools.islice(waiting, 3))) == 3
         running.send_signal(signal.SIGINT)
-        _, err = running.communicate(timeout=30)
+        _, err = running.communicate()
     finally:
         running.kill()
     assert running.returncode == 1

@@ -426,7 +426,6 @@ def test_two_processes_run_each_cell_together(write: Write, tmp_path: Path) -> N
         env=os.environ | {"ACCELERATE_USE_CPU": "true", "OMP_NUM_THREADS": "1", "HF_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,
-        timeout=240,
     )
     assert process.returncode == 0, process.stderr
     assert process.stdout.count("the page: ") == 1
