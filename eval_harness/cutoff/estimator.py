@@ -47,9 +47,10 @@ _FALL, _TREND = 1.0, 0.5
 _PRIOR = np.array([1e-6, _TREND**-2, _FALL**-2])  # precisions of the level, the trend and the fall
 _WIDTHS = (1, 3, 5, 9)  # months over which knowledge may fall
 # Bounds: the standard deviation of the evidence without knowledge, over models and data; the logarithm of how much
-# less likely than the likeliest month each month beyond a bound is; the largest probability of all months beyond it;
-# and the largest p-value of a fall with which a bound may lie among the months. Chosen by simulations.
-_LEVEL, _UNLIKELY, _BEYOND, _PERHAPS = 0.4, 1.5, 0.05, 0.3
+# less likely than the likeliest month each month beyond a bound is (half of a 95 % quantile of chi square); the
+# largest probability of all months beyond a bound together; and the largest p-value of a fall with which a bound may
+# lie among the months.
+_LEVEL, _UNLIKELY, _BEYOND, _PERHAPS = 0.4, 1.92, 0.05, 0.3
 _TWICE, _APART = 2.0, 4  # two falls: how much likelier they must be than one, as a logarithm; months between them
 _FOUND = 5.0  # a fall of this many standard errors is found in about four of five cases
 TYPICAL = 0.3  # a fall in the share of known changes
