@@ -49,7 +49,7 @@ class Shell:
     def __exit__(self, *error: object) -> None:
         assert self._process.stdin is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait()
 
     def _answer(self) -> str:
         assert self._process.stdout is not None

@@ -1,7 +1,7 @@
-"""Write every number of docs/study.md: python examples/factbook/scores.py OUT.parquet RESULTS [SMALL [RATES]]
+"""Write every number of docs/study.md: python examples/factbook/scores.py OUT.parquet RESULTS [SMALL [RATES [FORMS]]]
 
-The folders of results are those that experiment.yaml (or year.yaml), small.yaml and rates.yaml write. Methods are
-named "diff", "diff, small" and "diff-1e-4, rates". The numbers of docs/price.md are those of the recipe demo-price.
+The folders of results are those that experiment.yaml (or year.yaml), small.yaml, rates.yaml and the last command of
+study.sh write. Methods are named "diff", "diff, small", "diff-1e-4, rates" and "diff, small, forms". The numbers of docs/price.md are those of the recipe demo-price.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ if __name__ == "__main__":
     out, *folders = map(Path, sys.argv[1:])
     found = [
         number | {"method": number["method"] + mark}
-        for folder, mark in zip(folders, ("", ", small", ", rates"), strict=False)
+        for folder, mark in zip(folders, ("", ", small", ", rates", ", small, forms"), strict=False)
         for number in numbers(read_results(folder), folder)
     ]
     with whole_file(out) as part:

@@ -22,5 +22,10 @@ temporalwiki experiment examples/factbook/small.yaml
 temporalwiki experiment examples/factbook/years.yaml
 temporalwiki experiment examples/factbook/rates.yaml --jobs 2
 temporalwiki experiment examples/factbook/experiment.yaml --jobs 2
+for method in diff study shuffled; do
+    model=$(echo factbook/small-experiment/models/$method-seed0-20210101-20220101-*)
+    temporalwiki evaluate --model $model --data factbook/study --config probes-20210101-20220101 --limit 300 \
+        --tasks learned_and_forgotten --forms name,cloze,question --start factbook/small-start --output factbook/forms
+done
 python examples/factbook/scores.py docs/study/scores.parquet factbook/experiment/results \
-    factbook/small-experiment/results factbook/rates/results
+    factbook/small-experiment/results factbook/rates/results factbook/forms

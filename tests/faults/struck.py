@@ -72,7 +72,7 @@ class Struck:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(60)
+        self._process.wait()
         self._process.stdout.close()
 
     def run(self, words: Sequence[object], folder: Path, *, after: float | None = None, **options: Any) -> Ended:
@@ -137,6 +137,11 @@ def _end(pid: int, count: mmap.mmap, said: list[int], begun: float, after: float
     changes = int.from_bytes(count[:8], "little")
     opened = [number for number in range(1, min(changes + 1, _MOMENTS)) if count[8 + number]]
     return asdict(Ended(status, *texts, changes, opened, seconds))
+
+
+def at_work(command: int) -> bool:
+    """Return whether a command runs; one that has ended stays as a zombie until its parent asks."""
+    return Path(f"/proc/{command}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def _wait(pid: int, after: float | None) -> int:

@@ -28,6 +28,7 @@ from temporalwiki.commands import main
 import tiny_dumps
 from faults.commands import Bench
 from faults.one_line import error_of
+from faults.struck import at_work
 
 pytestmark = pytest.mark.slow
 
@@ -230,8 +231,7 @@ def test_a_worker_that_is_killed(bench: Bench) -> None:
     bench.prepare(name, folder)
     running = bench.start(name, folder)
     killed, pool = 0, set[int]()
-    end = time.monotonic() + 120
-    while _at_work(running) and time.monotonic() < end:
+    while at_work(running):
         # one worker of each pool, because a pool that has finished its tasks misses nobody
         if (workers := _workers_of(running)) and pool.isdisjoint(workers):
             pool = set(workers)
@@ -248,11 +248,6 @@ def test_a_worker_that_is_killed(bench: Bench) -> None:
     assert "fewer --jobs" in last
     assert not (folder / "temporalwiki").exists()
     bench.check_same("build", folder, "with fewer jobs")
-
-
-def _at_work(command: int) -> bool:
-    """Return whether a command runs; one that has ended stays as a zombie until its parent asks."""
-    return Path(f"/proc/{command}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
 def _workers_of(command: int) -> list[int]:

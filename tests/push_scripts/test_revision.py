@@ -194,7 +194,7 @@ def test_killed_at_any_request_a_rerun_completes(
     for number, hub in hubs:
         process = killable(hub.endpoint)
         hub.when("*", "", lambda p=process: os.kill(p.pid, signal.SIGKILL), nth=number, after=after)  # type: ignore[misc]
-        process.join(60)
+        process.join()
         assert process.exitcode in (0, -signal.SIGKILL)
         hub._faults.clear()
         assert all(state in (OLD, AFTER) for state in _states(hub))

@@ -142,7 +142,7 @@ def test_processes_write_at_the_same_time(tmp_path: Path) -> None:
 
     writers = [in_process(lambda writer=writer: write(writer)) for writer in range(4)]  # type: ignore[misc]
     for process in writers:
-        process.join(120)
+        process.join()
     assert [process.exitcode for process in writers] == [0] * 4
     found = ScoreCache(tmp_path, "abc", POLICY).scores([text for of in texts for text in of])
     assert [of.nll.tolist() for of in found.values()] == [[writer, i] for writer in range(4) for i in range(40)]
@@ -161,7 +161,7 @@ def test_what_was_kept_outlives_a_kill(tmp_path: Path) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
     process = in_process(write)
-    process.join(120)
+    process.join()
     assert process.exitcode == -signal.SIGKILL
     store = ScoreCache(tmp_path, "abc", POLICY)
     assert store.scores([Text("", "a")])[0].nll.tolist() == [1.0]
