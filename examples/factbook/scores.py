@@ -1,7 +1,8 @@
 """Write every number of docs/study.md: python examples/factbook/scores.py OUT.parquet RESULTS [SMALL [RATES [FORMS]]]
 
 The folders of results are those that experiment.yaml (or year.yaml), small.yaml, rates.yaml and the last command of
-study.sh write. Methods are named "diff", "diff, small", "diff-1e-4, rates" and "diff, small, forms". The numbers of docs/price.md are those of the recipe demo-price.
+study.sh write. Methods are named "diff", "diff, small", "diff-1e-4, rates" and "diff, small, forms". The numbers of
+docs/price.md are those of the recipe demo-price.
 """
 
 from __future__ import annotations
