@@ -31,7 +31,7 @@ from temporalwiki.eval_harness.statistics import Comparison, Estimate, compare, 
 from temporalwiki.methods.options import ADDED
 
 MEASURES = ("new_known", "old_known", "learned", "forgotten", "corrected", "chance")
-TESTS = ("all", "strict", "name/all", "cloze/all", "question/all")
+TESTS = ("all", "strict", "unread", "name/all", "cloze/all", "question/all")
 _Runs = Sequence[tuple[Result, Columns]]
 LASTING = "lasting"  # changed facts that no later year of the study changes again
 SCHEMA = pa.schema(
@@ -64,7 +64,7 @@ def numbers(results: Sequence[Result], folder: Path) -> Iterator[dict[str, Any]]
         plain = result.data["task"]["options"].get("temperature", 1) == 1 and not result.manifest.data.retrieved
         if plain and (items := read_items(result)) is not None:
             by_run[
-                month_of_model(result.manifest.model), result.manifest.data.config, result.manifest.model.label
+                month_of_model(result.manifest.model), result.manifest.data.config, result.manifest.model.label or ""
             ].append((result, dict(items)))
     _mark_lasting(by_run)
     yield from _over_years(by_run)
