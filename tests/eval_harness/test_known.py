@@ -83,6 +83,12 @@ def test_two_facts_that_share_a_subject_or_a_right_object_never_share_a_panel(co
     assert "id 0" not in {one.id for one in with_clash.facts}
 
 
+def test_a_fact_whose_gone_object_is_right_for_another_never_joins_it_whichever_is_first() -> None:
+    new, old = fact("0"), fact("1", gone_objects=["object 0"])
+    assert not Panel("P1", "changed", 10, [new]).fits(old)
+    assert not Panel("P1", "changed", 10, [old]).fits(new)
+
+
 def test_a_gone_object_that_is_still_right_for_nobody_else_may_stand_in_the_panel() -> None:
     found, _ = made([fact(str(i), gone_objects=["gone"]) for i in range(6)])  # all of them lost the same object
     assert [len(panel.facts) for panel in found] == [6]
