@@ -26,7 +26,6 @@ from temporalwiki.builders.published import source_of
 from temporalwiki.builders.wikipedia.words import UNSPACED
 from temporalwiki.eval_harness.cutoff.estimator import ChangeEvidence
 from temporalwiki.eval_harness.facts import COLUMNS, prompt_of, score_facts
-from temporalwiki.eval_harness.leaderboard.names import MONTHS
 from temporalwiki.eval_harness.models.model import REPLIES, Model
 from temporalwiki.eval_harness.questions import question_about, read_replies
 from temporalwiki.eval_harness.references import choices_of
@@ -41,6 +40,10 @@ _MOST = 400  # at most this many facts of an interval, and as many pairs of sent
 _ENOUGH = 200  # strict facts: with fewer in all intervals, the others are used too
 _SHORTEST = 5  # words of a sentence, or characters in scripts without spaces
 _MASK = "…"
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 _NAME = "|".join(f"{name[:3]}(?:{name[3:]}|\\.)?" if name != "May" else name for name in MONTHS)
 _YEAR = r"[12]\d{3}"
 _DATE = re.compile(

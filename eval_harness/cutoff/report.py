@@ -15,7 +15,7 @@ from temporalwiki.base.json_files import write_json
 from temporalwiki.base.markdown import spreadsheet_cell
 from temporalwiki.base.terminal import in_line
 from temporalwiki.builders.after_cutoff import CUTOFF, CUTOFF_ITEMS
-from temporalwiki.eval_harness.cutoff.changes import TEXT, Change, Topics, evidence, read_changes
+from temporalwiki.eval_harness.cutoff.changes import MONTHS, TEXT, Change, Topics, evidence, read_changes
 from temporalwiki.eval_harness.cutoff.estimator import (
     FEWEST,
     TYPICAL,
@@ -27,7 +27,6 @@ from temporalwiki.eval_harness.cutoff.estimator import (
     find_cutoff,
     join,
 )
-from temporalwiki.eval_harness.leaderboard.names import MONTHS
 from temporalwiki.eval_harness.models.model import Model
 
 _ITEMS = ("month", "form", "topic", "event", "outcome")

@@ -5,12 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from temporalwiki.eval_harness.cutoff.changes import MONTHS
 from temporalwiki.methods import CONTROLS, METHODS
-
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 
 
 def method_name(label: str) -> str:
