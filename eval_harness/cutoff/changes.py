@@ -33,6 +33,10 @@ from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.eval_harness.task import Row, check_columns
 from temporalwiki.methods.training_data import load
 
+MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 TEXT = "text"  # the relation of sentences
 UNKNOWN = "other"  # the class of a subject whose class is not in the dataset
 
@@ -40,10 +44,6 @@ _MOST = 400  # at most this many facts of an interval, and as many pairs of sent
 _ENOUGH = 200  # strict facts: with fewer in all intervals, the others are used too
 _SHORTEST = 5  # words of a sentence, or characters in scripts without spaces
 _MASK = "…"
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
 _NAME = "|".join(f"{name[:3]}(?:{name[3:]}|\\.)?" if name != "May" else name for name in MONTHS)
 _YEAR = r"[12]\d{3}"
 _DATE = re.compile(

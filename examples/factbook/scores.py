@@ -1,8 +1,8 @@
 """Write every number of docs/study.md: python examples/factbook/scores.py OUT.parquet RESULTS [SMALL [RATES [FORMS]]]
 
-The folders of results are those that experiment.yaml (or year.yaml), small.yaml, rates.yaml and the last command of
-study.sh write. Methods are named "diff", "diff, small", "diff-1e-4, rates" and "diff, small, forms". The numbers of
-docs/price.md are those of the recipe demo-price.
+experiment.yaml (or year.yaml), small.yaml, rates.yaml and the last command of study.sh write these folders of
+results. Methods are named "diff", "diff, small", "diff-1e-4, rates" and "diff, small, forms". The recipe demo-price
+has the numbers of docs/price.md.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def numbers(results: Sequence[Result], folder: Path) -> Iterator[dict[str, Any]]
 def prices(scored: Sequence[Row], cells: Path) -> Iterator[dict[str, Any]]:
     """Yield what each method's models cost: tokens in thousands, seconds, kilobytes, and tokens per learned fact.
 
-    Tokens and seconds are those of all months up to the model's, seconds those of the fastest run, which other
-    programs disturb least. Kilobytes are those that the last month changed or added. Where the interval of ``learned``
+    Tokens and seconds count all months up to the model's; the seconds are the fastest run's, which other programs
+    disturb least. Kilobytes count what the last month changed or added. Where the interval of ``learned``
     holds 0, a fact may cost any number of tokens: that end is None, as is the price if nothing was learned.
     """
     board, seconds = ModelBoard(scored), _seconds(cells)
@@ -136,10 +136,11 @@ def _mark_lasting(by_run: Mapping[tuple[Any, ...], Sequence[tuple[Result, dict[s
             keys = zip(items["cluster"][of], items["relation"][of], strict=True)
             changed.setdefault(config, set()).update(keys)
     for (_, config, _), runs in by_run.items():
-        later = [keys for other, keys in changed.items() if other > config]  # names of configs are sorted by date
+        # names of configs are sorted by date
+        later = set().union(*(keys for other, keys in changed.items() if other > config))
         for _, items in runs if len(changed) > 1 else ():
             keys = zip(items["cluster"], items["relation"], strict=True)
-            items[LASTING] = np.array([float(key not in set().union(*later)) for key in keys])
+            items[LASTING] = np.array([float(key not in later) for key in keys])
 
 
 def _over_years(by_run: Mapping[tuple[Any, ...], _Runs]) -> Iterator[dict[str, Any]]:
