@@ -5,8 +5,6 @@ is in the docstring. Commands, completion, recipes and docs/options.md are made 
 ``Arg`` is only for Python.
 """
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

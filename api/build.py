@@ -6,8 +6,6 @@ Example:
     python -c 'from datasets import load_dataset; print(load_dataset("temporalwiki", "diffset-1112"))'
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

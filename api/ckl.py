@@ -20,8 +20,6 @@ updatedlama and newlama as in the paper, from the decisions of people in Label S
     temporalwiki ckl updatedlama --review review                                      # build from the decisions
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields

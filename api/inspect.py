@@ -8,8 +8,6 @@ Example:
     temporalwiki inspect results                    # scores by month, and what models kept and learned
 """
 
-from __future__ import annotations
-
 import os
 import re
 from dataclasses import replace

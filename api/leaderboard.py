@@ -8,8 +8,6 @@ Example:
     temporalwiki cutoff MODEL --data DATASET --output results/MODEL          # adds MODEL to a timeline of cutoffs
 """
 
-from __future__ import annotations
-
 import os
 from dataclasses import asdict, dataclass
 from pathlib import Path

@@ -9,8 +9,6 @@ Example:
     temporalwiki list configs ORG/temporalwiki --json
 """
 
-from __future__ import annotations
-
 import ast
 import itertools
 import re

@@ -12,8 +12,6 @@ Run the same command again to continue after an interruption. It does nothing un
 docs/publishing.md explains how to schedule it, and what to do when it stops because counts jump.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated

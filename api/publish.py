@@ -13,8 +13,6 @@ Example:
 The token comes from `hf auth login`, HF_TOKEN or a trusted publisher (docs/publishing.md).
 """
 
-from __future__ import annotations
-
 import importlib
 import os
 from pathlib import Path

@@ -9,8 +9,6 @@ Example:
 docs/publishing.md explains what a seal proves.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Annotated

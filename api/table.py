@@ -1,7 +1,5 @@
 """The result of a function: where its files are, and its figures as a table."""
 
-from __future__ import annotations
-
 import base64
 import json
 import mimetypes

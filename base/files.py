@@ -4,8 +4,6 @@ A power cut may lose the content of every file, and every change of a folder's l
 file is synced before it gets its name, and its folder after that. No power cut can undo a finished write.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import hashlib

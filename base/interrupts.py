@@ -1,7 +1,5 @@
 """Hold Ctrl-C back until it can do no harm."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import threading

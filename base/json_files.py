@@ -1,7 +1,5 @@
 """JSON files, checked against a type when they are read and written whole or not at all; YAML of this package."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from dataclasses import asdict, is_dataclass

@@ -1,7 +1,5 @@
 """Settings of other libraries, made before they are imported: no reports to their makers, and no noise in a log."""
 
-from __future__ import annotations
-
 import os
 import sys
 import warnings

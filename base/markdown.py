@@ -1,7 +1,5 @@
 """Turn untrusted text into Markdown that shows it as it is."""
 
-from __future__ import annotations
-
 import html
 import re
 

@@ -1,7 +1,5 @@
 """SQuAD's normalisation of answers: the one place where it is defined."""
 
-from __future__ import annotations
-
 import re
 import string
 import unicodedata

@@ -1,7 +1,5 @@
 """Options as dataclass fields, from which the command line, recipes and manifests are made."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable, Mapping
 from dataclasses import field, fields

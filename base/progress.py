@@ -1,7 +1,5 @@
 """Progress of long work: a bar on a terminal or in a notebook, a line now and then in a log."""
 
-from __future__ import annotations
-
 import builtins
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Output for the terminal: what the program prints is first made safe here, as it may hold untrusted text."""
 
-from __future__ import annotations
-
 import logging
 import os
 import re

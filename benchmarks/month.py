@@ -15,8 +15,6 @@ sampled 20 times a second. The program needs Linux and ``pip install 'temporalwi
 7 GB at the default sizes; a later run uses its dumps again, everything else is removed.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

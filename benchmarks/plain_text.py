@@ -14,8 +14,6 @@ residue     Faults in a page: braces, brackets, table marks, quotes, tags; empty
             with a separator; a blank before a comma or full stop that the source does not have.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import time

@@ -13,8 +13,6 @@ lm-evaluation-harness. ``perplexity`` also measures the floor: the time of the m
 needs ``pip install '.[adapters]'``.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import tempfile

@@ -1,7 +1,5 @@
 """The table that a benchmark prints: Markdown for docs/performance.md, with its command, commit and machine."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import platform

@@ -8,8 +8,6 @@ loop's. ``speed`` prints tokens/s, MFU and peak memory of a model with random we
 one by one.
 """
 
-from __future__ import annotations
-
 import argparse
 import statistics
 import tempfile

@@ -1,7 +1,5 @@
 """Read the files of released archives, unpacked or in a zip, and their CSV rows. Nothing is unpacked to the disk."""
 
-from __future__ import annotations
-
 import contextlib
 import csv
 import errno

@@ -1,7 +1,5 @@
 """From the dumps of two snapshots to a dataset folder: the six stages of one interval, in order."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import importlib.metadata

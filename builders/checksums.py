@@ -3,8 +3,6 @@
 A file that an earlier build or ``fetch`` has hashed is not read again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Iterator, Sequence

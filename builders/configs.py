@@ -1,7 +1,5 @@
 """The configs of an interval: their names, columns and splits."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 
 from temporalwiki.builders.snapshot import Interval

@@ -6,8 +6,6 @@ temporalwiki/
   manifests/20211101-20211201.json
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ diffset = builder.as_dataset(split="train")
 builder = CKL("invariantlama", lama="lama")
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import fields as fields_of

@@ -3,8 +3,6 @@
 ``write_dumps`` writes the two dumps of one date. It also writes the generated world of ``temporalwiki demo``.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import hashlib

@@ -5,8 +5,6 @@ dumps, or else from the rates below. The text of the dumps is not read. Two shor
 are left out.
 """
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the extracts of Wikipedia's and Wikidata's dumps share: their tasks are ranges of a dump's file."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

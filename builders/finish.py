@@ -3,8 +3,6 @@
 The caps and the light-tuning sets need all facts of the interval at once, so this stage is a single task.
 """
 
-from __future__ import annotations
-
 import sys
 from bisect import bisect_left
 from collections import Counter

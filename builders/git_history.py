@@ -1,7 +1,5 @@
 """The main line of a git repository, read from its objects: nothing is checked out, and links are not followed."""
 
-from __future__ import annotations
-
 import datetime
 import os
 import re

@@ -1,7 +1,5 @@
 """Describe dataset folders, manifests and dumps in plain text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``temporalwiki.load_dataset``: ``datasets.load_dataset`` with a default folder and a checked revision."""
 
-from __future__ import annotations
-
 import datetime
 import errno
 import os

@@ -1,7 +1,5 @@
 """Which processes a build uses: how many at once, with how much memory, and where they run."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

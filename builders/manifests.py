@@ -4,8 +4,6 @@ Each struct has the fields that other code relies on, and is checked once, where
 whole file as JSON values, for code that writes a manifest again: so fields survive that the structs do not know.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

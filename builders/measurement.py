@@ -1,7 +1,5 @@
 """What a piece of work costs: its time, its CPU time and its peak of memory."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import re

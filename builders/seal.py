@@ -3,8 +3,6 @@
 Nobody can then tune a seed, an option or the code on the probes that come out.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Slurm's commands: submit jobs, list them and cancel them."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

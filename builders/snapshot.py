@@ -6,8 +6,6 @@ A snapshot is (wiki, date); an interval is two snapshots of one wiki. Dumps lie 
     DUMPS/wikidatawiki/entities/20211101/wikidata-20211101-all.json.gz
 """
 
-from __future__ import annotations
-
 import datetime
 import re
 from collections.abc import Iterator

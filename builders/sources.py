@@ -1,7 +1,5 @@
 """What a build starts from: its options, the dumps of its interval, and the folders of its stages."""
 
-from __future__ import annotations
-
 import importlib.metadata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

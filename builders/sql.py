@@ -1,7 +1,5 @@
 """DuckDB as the stages use it: with bounded memory, and a temporary folder for the rest."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import resource

@@ -5,8 +5,6 @@ tasks write, one JSON report for each task, and datatrove's completion markers. 
 if its marker, its report and the files that the report lists are unchanged.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import functools

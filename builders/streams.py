@@ -4,8 +4,6 @@ A bz2 or gzip file may consist of many streams (members), and each can be decode
 can read one large dump.
 """
 
-from __future__ import annotations
-
 import bz2
 import contextlib
 import io

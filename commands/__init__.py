@@ -1,7 +1,5 @@
 """The command ``temporalwiki``: it runs a function of ``api`` and prints its result, or its error in one line."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

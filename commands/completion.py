@@ -8,8 +8,6 @@ Example:
 Begin a new shell afterwards. The package that writes the script comes with: pip install 'temporalwiki[completion]'
 """
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """Print docs/options.md, the page of all commands and options: ``python -m temporalwiki.commands.reference``."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 

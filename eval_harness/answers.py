@@ -1,7 +1,5 @@
 """Cut a generated answer at the end of its first sentence."""
 
-from __future__ import annotations
-
 import functools
 import re
 

@@ -1,7 +1,5 @@
 """Run the whole pipeline, from dumps to a leaderboard, on a small generated world or on real dumps."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """Facts: their text, their identity, and their likelihoods."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple

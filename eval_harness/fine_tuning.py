@@ -1,7 +1,5 @@
 """Fine-tune a model on the examples of a task before it is scored."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext

@@ -1,7 +1,5 @@
 """Generate answers to prompts: up to the end of a sentence, or until the model ends them."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Container, Iterator, Sequence

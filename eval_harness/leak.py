@@ -1,7 +1,5 @@
 """The leak check: how many changed facts does a model prefer before it could learn them?"""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any

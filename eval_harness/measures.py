@@ -1,7 +1,5 @@
 """Measures. Each turns numbers about the scored facts, clozes or texts into a score: a ratio of two sums over them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Temporal misalignment: the scores of models that were trained up to different months, on the tests of each month."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

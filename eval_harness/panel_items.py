@@ -1,7 +1,5 @@
 """Ask a model about panels of facts (``known``), in one or several wordings, and return an item for each fact."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

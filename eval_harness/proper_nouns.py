@@ -5,8 +5,6 @@ because most facts of a text are in them. A spaCy pipeline finds them. If none i
 one from a treebank: ``python -m temporalwiki.eval_harness.proper_nouns --help``.
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import importlib

@@ -1,7 +1,5 @@
 """Ask a model questions about facts, and read its replies."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Which answers are right: the one definition for exact match, F1, P@k, multiple choice and the adapters."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -6,8 +6,6 @@ to a model that does not know the answer, but no negation and no other refusal.
 
 # ruff: noqa: E501 - one cue a line
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

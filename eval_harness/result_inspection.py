@@ -1,7 +1,5 @@
 """Describe a result file or a folder of results as text, for ``temporalwiki inspect``."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

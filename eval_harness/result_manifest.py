@@ -1,7 +1,5 @@
 """Result files: what `temporalwiki evaluate` has scored, on which data, and how."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Any
 

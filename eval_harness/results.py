@@ -1,7 +1,5 @@
 """Result files: one for each model, config and task, and a Parquet file with the figures of its items."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Retrieval: the model reads passages before each question. It is the baseline for what training puts into weights."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

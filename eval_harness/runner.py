@@ -1,7 +1,5 @@
 """Evaluate one model: run each task on each config that it reads, and write one result file for each pair."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

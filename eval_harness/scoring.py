@@ -6,8 +6,6 @@ twice, but attention costs more. The scorer estimates the cost of several length
 takes the cheapest. The output layer is computed only where a token is scored.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

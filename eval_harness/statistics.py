@@ -1,7 +1,5 @@
 """Intervals of scores, paired comparisons and ranks of models, and transfer between months."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass

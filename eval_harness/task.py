@@ -1,7 +1,5 @@
 """The base class of tasks: which rows a task reads, and how it scores a model on them."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields

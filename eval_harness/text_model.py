@@ -1,7 +1,5 @@
 """Language models that write text for the builders of CKL: questions, rewritten sentences, translations, decisions."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Find the parts of a model: `transformers` gives them different names in each architecture."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 The default attention of `transformers` computes all pairs of a row, and masks pairs that belong to two documents.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

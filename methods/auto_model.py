@@ -7,8 +7,6 @@ After ``import temporalwiki.methods.auto_model`` such a checkpoint loads like an
 No code from the Hub runs. Without the import, `transformers` raises an error about an unknown model type.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any, ClassVar
 

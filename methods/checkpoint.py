@@ -3,8 +3,6 @@
 Unless a function says otherwise, its ``options`` are those of ``from_pretrained`` for downloads.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib.util
 import os

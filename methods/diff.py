@@ -1,7 +1,5 @@
 """Diff, called Vanilla in CKL: continue training on the changed articles."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from temporalwiki.methods.method import Method

@@ -1,7 +1,5 @@
 """DoRA: LoRA on the direction of each weight, and a separate trainable magnitude."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

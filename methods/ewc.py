@@ -1,7 +1,5 @@
 """EWC: keep the parameters that matter for past data close to where they were."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar

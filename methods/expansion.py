@@ -6,8 +6,6 @@ base is needed to load it. The model type in its ``config.json`` is known to `tr
 ``methods.auto_model``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar

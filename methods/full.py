@@ -1,7 +1,5 @@
 """Full: continue training on the whole new snapshot."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

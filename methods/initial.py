@@ -1,7 +1,5 @@
 """Initial: the untrained starting checkpoint, the baseline of all comparisons."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -6,8 +6,6 @@ To load a saved phase, attach it to a fresh copy of its base model::
     attach(model, folder)
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """LoRA: low-rank adapters on query and value, with new ranks in each phase."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

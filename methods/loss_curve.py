@@ -1,7 +1,5 @@
 """A plot of the loss and learning rate of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """LwF: learn the new data, but stay close to the starting checkpoint's predictions on it."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """``training.json``: what a checkpoint holds, and the model, method and data that it was trained from."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Train weights in bf16 by fp32 copies."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Merge: train, then merge the trained weights with the starting checkpoint, so that months are merged over time."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 

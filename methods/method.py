@@ -1,7 +1,5 @@
 """The base class of all methods: what a method can change about plain continual pretraining."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass

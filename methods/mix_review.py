@@ -1,7 +1,5 @@
 """Mix-Review: new data mixed with past data, less of it each epoch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

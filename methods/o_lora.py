@@ -1,7 +1,5 @@
 """O-LoRA: LoRA whose new adapters stay orthogonal to earlier ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple

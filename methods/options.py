@@ -1,7 +1,5 @@
 """The options of a training run. The command line, recipes and manifests are made from this dataclass."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """OSF: train each matrix only outside the directions that matter most to it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar

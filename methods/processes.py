@@ -1,7 +1,5 @@
 """The processes of a run that `accelerate launch` starts."""
 
-from __future__ import annotations
-
 import os
 
 from accelerate import PartialState

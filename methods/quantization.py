@@ -1,7 +1,5 @@
 """Load a model with its frozen matrices in 4 bits, with bitsandbytes."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import torch

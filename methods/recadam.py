@@ -1,7 +1,5 @@
 """RecAdam: Adam with a pull to the starting checkpoint that fades during training."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Replay: the same share of past data in every batch."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar

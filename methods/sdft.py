@@ -1,7 +1,5 @@
 """SDFT: the model with a new text in its context teaches the model without it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Shuffled, a control: train on the changed articles with the objects of their new facts exchanged."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections import Counter, defaultdict

@@ -1,7 +1,5 @@
 """Sparse: train only the parts of feed-forward layers that new text uses more than old text does."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """The speed of a run: tokens and model FLOPs per second, and the share of the device's peak (MFU) if it is known."""
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Study: read each new sentence in several wordings."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Train a model with a method on one or more configs: from a starting checkpoint to a new one for each config."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -5,8 +5,6 @@ steps that are done, and several processes divide the same global batches. So bo
 uninterrupted process, but for rounding.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import importlib.util

@@ -1,7 +1,5 @@
 """Load the configs that a run trains on, and turn them into examples for its model."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

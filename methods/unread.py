@@ -1,7 +1,5 @@
 """Unread, a control: train on the changed articles without those of half of the subjects."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Untrained, a control: the start model's architecture and tokenizer with random weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """The card of CKL's dataset folder: its configs, their licences, and the counts of their rows."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -4,8 +4,6 @@
 and their columns. `mlcroissant` checks it, and reads the rows with it.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import re

@@ -1,7 +1,5 @@
 """The card of a dataset folder with intervals, made from its manifests."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any

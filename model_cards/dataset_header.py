@@ -1,7 +1,5 @@
 """The YAML header of a dataset card: `datasets` finds the configs in it, and the Hub the licences and languages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """What a dataset's card shows of the rows of its newest month: an example of each config, and what changed most."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterator

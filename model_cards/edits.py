@@ -5,8 +5,6 @@ end of each card has a fingerprint of every key as temporalwiki wrote it; a pers
 fingerprint is another one. A published card without that comment is not ours, and nothing of it is kept.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """A model's ``.eval_results``: its entries on the benchmark's leaderboard in the Hub's Community Evals."""
 
-from __future__ import annotations
-
 import datetime
 import math
 import re

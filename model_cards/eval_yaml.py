@@ -3,8 +3,6 @@
 ``inspect eval hf/ORG/temporalwiki`` also runs it. Each month has its own tasks, and so its own leaderboard.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Results for Every Eval Ever, a database of evaluations: each is a JSON document of version 0.3.0 of its schema."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """The card of a dataset folder, for the code that writes one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, Manifest

@@ -1,7 +1,5 @@
 """The card of a metric's Space: the README.md of the metric's folder, with the name of the Space in its example."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import evaluate

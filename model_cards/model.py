@@ -1,7 +1,5 @@
 """The model card: the README.md of a published checkpoint, made from its training.json and its results."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a model says about changed facts: a few of the answers that it gave when it was scored, for its card."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The card of the leaderboard's Space, made from the results that it shows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 

@@ -1,7 +1,5 @@
 """The text of cards: jinja2 templates in Markdown, and facts about kinds of configs and papers, in templates/."""
 
-from __future__ import annotations
-
 import calendar
 import functools
 import re

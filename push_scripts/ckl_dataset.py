@@ -1,7 +1,5 @@
 """Publish CKL's dataset folder: all its configs in one commit, next to the configs that only the repository has."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

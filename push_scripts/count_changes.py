@@ -12,8 +12,6 @@ Shares, such as the share of facts that are aligned, and the number of unchanged
 explains.
 """
 
-from __future__ import annotations
-
 import datetime
 import math
 from collections.abc import Iterator

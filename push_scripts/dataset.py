@@ -1,7 +1,5 @@
 """Publish a dataset folder: one revision with a tag for each month, next to the earlier months."""
 
-from __future__ import annotations
-
 import dataclasses
 import shlex
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """A dataset's repository on the Hub: its manifests, the files of a publish, and the settings of its card."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Collection

@@ -5,8 +5,6 @@ and refs, or steps that failed halfway, and it cannot find a commit whose answer
 things.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import re

@@ -1,7 +1,5 @@
 """Check a published dataset as a user has it: its configs load, and have the rows and hashes of the manifests."""
 
-from __future__ import annotations
-
 import functools
 import tempfile
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Publish a leaderboard's folder as a static Space of the Hub."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from html import escape

@@ -4,8 +4,6 @@
 without asking. The other files are the Space's app.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

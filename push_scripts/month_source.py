@@ -1,7 +1,5 @@
 """Where the monthly job gets dumps: from a dump server, or from a git repository that a script converts."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -4,8 +4,6 @@ The job keeps no state of its own: each step finds out what is done already. If 
 If everything is done, it does nothing.
 """
 
-from __future__ import annotations
-
 import datetime
 import functools
 import re

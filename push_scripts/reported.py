@@ -1,7 +1,5 @@
 """Read the scores that other people put on the Hub for a dataset's probes. Nothing in them is trusted."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence

@@ -1,7 +1,5 @@
 """The state of a repository on the Hub, the state that a revision gives it, and the difference."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Offer scores on the page of a model, which may be somebody else's: a pull request with ``.eval_results``."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections.abc import Iterator, Sequence

@@ -5,8 +5,6 @@ the tag comes last. So `main` can be loaded at every moment, a rerun completes t
 two publishers run at once, the slower one starts over from the commit of the other.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """The state of the monthly dataset: which months are published, pending or missing, and what a person must look at."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """Estimate the number of tokens in the text of a month, for the card of the dataset."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 from pathlib import Path

@@ -6,8 +6,6 @@ Run it on Linux, x86-64, after each change of constraints.txt; it needs the pack
 find torch's build for CPUs, add --extra-index-url https://download.pytorch.org/whl/cpu.
 """
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Write configs with a few rows to a CKL dataset folder."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A bare git repository with the commits of a table."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import subprocess

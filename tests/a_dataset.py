@@ -1,7 +1,5 @@
 """Write dataset folders with a few rows."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A disk of limited size."""
 
-from __future__ import annotations
-
 import contextlib
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Make facts by hand, dataset folders with months of them, and live configs from these."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """An invented repository in the shape of factbook/factbook.json."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Inspect a figure: its bars, and whether its texts overlap or leave it."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import Any
 

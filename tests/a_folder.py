@@ -1,7 +1,5 @@
 """Read the files in a folder, and change entries of a JSON file."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

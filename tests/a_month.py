@@ -1,7 +1,5 @@
 """Make months of a dataset folder without dumps: rows, manifests and data files."""
 
-from __future__ import annotations
-
 import datetime
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Mutations of a JSON document: each field replaced by an unexpected value, and bytes that are not JSON."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Result files of invented models, as `temporalwiki evaluate` writes them, for tests of code that reads results."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path

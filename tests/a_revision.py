@@ -1,7 +1,5 @@
 """A revision to publish, and a process that publishes it and can be killed."""
 
-from __future__ import annotations
-
 import os
 
 from temporalwiki.push_scripts.repository_state import Content, Head, Revision

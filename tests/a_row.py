@@ -1,7 +1,5 @@
 """Make rows of the leaderboard that differ in a few columns."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from temporalwiki.eval_harness.leaderboard.rows import Row

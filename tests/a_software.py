@@ -1,7 +1,5 @@
 """An invented repository in the shape of endoflife-date/endoflife.date."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Running the tasks of a stage without the machinery of a stage."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path

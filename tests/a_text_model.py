@@ -1,7 +1,5 @@
 """A language model without weights, which answers as a test says."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """The client of a model behind an interface that answers as a function says; tests without inspect-ai skip."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ An indented line outside fences is a command; a backslash at its end continues i
 such as output or a folder tree, is in a fence of the language `text`.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass

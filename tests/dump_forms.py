@@ -1,7 +1,5 @@
 """Generated dumps in the other forms that Wikimedia has: in numbered parts, in the newer schema, as bz2."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import re

@@ -1,7 +1,5 @@
 """Tasks for the tests of executors, in a module of their own because worker processes import them."""
 
-from __future__ import annotations
-
 import gc
 import mmap
 import os

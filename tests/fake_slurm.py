@@ -5,8 +5,6 @@ number of jobs, ``ARRAY.held`` keeps the jobs of an array from starting, and wit
 As in Slurm, sbatch prefers an argument to a variable SBATCH_*, and that to a line of the script.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shlex

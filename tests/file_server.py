@@ -1,7 +1,5 @@
 """A dump server on this machine, laid out as Wikimedia's, which misbehaves down to the byte when told to."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -4,8 +4,6 @@ Each cell runs after the others, and its last expression is shown. --store write
 empty folder, so that no path of a machine gets into them. Jupyter itself would be thirty more packages.
 """
 
-from __future__ import annotations
-
 import ast
 import base64
 import io

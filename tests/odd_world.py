@@ -1,7 +1,5 @@
 """The demo's world with the oddities of real dumps: labels, statements, pages and edits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a build has to find between two months of a generated world, by the slow and obvious way."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

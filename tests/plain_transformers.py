@@ -1,7 +1,5 @@
 """Reference likelihoods and answers from plain transformers: one text in one call, without padding and batches."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -7,8 +7,6 @@ it on real dumps, generated worlds and random inputs.
 Where DESIGN leaves something open, the choice is marked with "Choice:".
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -3,8 +3,6 @@
 `make release` runs it in a new environment that holds the wheel and its dependencies, without any extra.
 """
 
-from __future__ import annotations
-
 import importlib.metadata
 import subprocess
 import sys

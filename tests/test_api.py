@@ -1,7 +1,5 @@
 """``import temporalwiki``: each command is a function with the same numbers and errors, also for objects in memory."""
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

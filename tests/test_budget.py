@@ -1,7 +1,5 @@
 """`budget.txt` holds the line: the most lines of Python that each folder may have."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The loopback Hub, shown with the real clients: what the tests of publishing rely on."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The wheel holds every file that a command or a function reads; `make release` installs and tries it."""
 
-from __future__ import annotations
-
 import email
 import os
 import re

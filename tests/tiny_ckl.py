@@ -1,7 +1,5 @@
 """Tiny sources of CKL's configs: LAMA, KILT, news, and decisions of annotators."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime

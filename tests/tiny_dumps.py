@@ -1,7 +1,5 @@
 """Small dumps in the real formats, for tests to write: every test makes its own input."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Make tiny models for the methods that add layers, with weights so large that no tolerance hides a difference."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

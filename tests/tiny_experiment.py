@@ -1,7 +1,5 @@
 """A small experiment: two months of a few articles and facts, and a tiny model."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tiny models of every training method and of many architectures, for tests that treat all of them alike."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Make models and tokenizers of each architecture that are small enough to train in a test."""
 
-from __future__ import annotations
-
 import json
 import string
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Changed and unchanged facts in a dataset folder, and models that know some of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path

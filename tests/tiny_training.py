@@ -1,7 +1,5 @@
 """Train any method in a second or two: tiny models, a small dataset, and the command."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Commands in one process that may open no connection but those asked for, and whose environment holds secrets."""
 
-from __future__ import annotations
-
 import contextlib
 import importlib
 import io

@@ -1,7 +1,5 @@
 """The word lists of the production code, which are data, for the slow reference."""
 
-from __future__ import annotations
-
 from temporalwiki.builders.wikidata import cues, support
 
 import reference

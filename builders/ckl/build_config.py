@@ -1,7 +1,5 @@
 """Build a CKL config by name: the code that ``temporalwiki ckl`` and the builder ``CKL`` share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

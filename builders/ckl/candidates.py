@@ -1,7 +1,5 @@
 """Make the candidates of a review from the news: a name or date in a sentence, and a generated question about it."""
 
-from __future__ import annotations
-
 import filecmp
 import importlib.metadata
 import shutil

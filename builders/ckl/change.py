@@ -1,7 +1,5 @@
 """Which live facts changed within the interval, by their dates or by the text, and why the others are set aside."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta

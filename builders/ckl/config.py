@@ -1,7 +1,5 @@
 """A config of CKL's dataset folder, from streamed rows to Parquet files and a manifest."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import shutil
 from collections.abc import Iterable, Mapping, Sequence

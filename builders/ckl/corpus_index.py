@@ -4,8 +4,6 @@ CKL (appendix B) searches C4 and an older Wikipedia. Here the corpus is cut into
 SQLite's full-text search (FTS5) ranks them by BM25. The index is one file.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing

@@ -3,8 +3,6 @@
 REVIEW/annotations/ has exports of Label Studio, and the files of judges.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path

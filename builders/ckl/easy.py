@@ -5,8 +5,6 @@ sentence so that it can be understood without its page (decontextualisation), pa
 a question. The answer must survive each step, and another model must find it again with the question.
 """
 
-from __future__ import annotations
-
 import functools
 import hashlib
 from collections import Counter

@@ -1,7 +1,5 @@
 """Which facts of an interval live CKL can ask about, and why it leaves out the others."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any

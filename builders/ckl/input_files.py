@@ -1,7 +1,5 @@
 """Files that the user gives, or has in folders: news, an older corpus, and lines of JSON, plain or ``.gz``."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The configs ``facts-*`` of dataset folders: find them, chain consecutive intervals, and check their files."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass

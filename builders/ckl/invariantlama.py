@@ -1,7 +1,5 @@
 """InvariantLAMA: clozes about facts that do not change, selected from LAMA's T-REx (CKL, section 3.1)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any

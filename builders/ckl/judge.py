@@ -4,8 +4,6 @@ It writes REVIEW/annotations/judge-NAME.json, the tasks with its decisions as pr
 It may leave candidates undecided.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from difflib import SequenceMatcher

@@ -1,7 +1,5 @@
 """KILT's eleven datasets, on which CKL fine-tunes its models (CKL, section 5 and table 8; Petroni et al. 2021)."""
 
-from __future__ import annotations
-
 import mmap
 import re
 from collections.abc import Iterator, Mapping

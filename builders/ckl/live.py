@@ -5,8 +5,6 @@ of TemporalWiki (section 3.3); they list all right answers and all earlier ones.
 Appendix B) asks the same about facts that a crowd found in the news of one year.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import itertools

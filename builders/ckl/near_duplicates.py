@@ -3,8 +3,6 @@
 rensa computes the signatures. Their bands are in SQLite on disk, so memory does not grow with the number of texts.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sqlite3
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The articles are stored unfiltered (any language, date and length), so a run wit
 pages again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib.metadata
 import io

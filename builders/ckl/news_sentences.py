@@ -1,7 +1,5 @@
 """Sentences of news with one answer each, a name or a date: for NewLAMA-Easy, and for candidates for annotators."""
 
-from __future__ import annotations
-
 import hashlib
 import heapq
 from bisect import bisect_left

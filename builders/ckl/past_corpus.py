@@ -1,7 +1,5 @@
 """The corpus that Mix-Review mixes into training, from files of an older corpus such as Wikipedia (CKL, section 5)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ CKL's CC-RecentNews has articles from May 2020 to April 2021. Here the articles 
 filtered by language and date. The small version is a tenth of them; two phases of it are for training in two steps.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass

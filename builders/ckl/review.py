@@ -6,8 +6,6 @@ REVIEW/review.json    the manifest: options, inputs, and counts of dropped candi
 REVIEW/annotations/   exports of Label Studio, and the files of judges
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path

@@ -3,8 +3,6 @@
 Training of T5 masks them (methods/salient_spans.py), and the news-based configs of CKL ask about them.
 """
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """CKL's configs: their names, and their columns by kind."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -5,8 +5,6 @@ that models that read from left to right can fill it. relations.yaml has what ho
 docs/how_to/add_a_language.md explains how to add a language.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import re

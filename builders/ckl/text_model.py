@@ -1,7 +1,5 @@
 """The interface of language models for the steps of CKL; ``eval_harness.text_model`` implements it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Steps of language models: rewrite, translate, ask and answer (CKL, Figure 4 (b) and Appendix B)."""
 
-from __future__ import annotations
-
 import unicodedata
 from collections.abc import Sequence
 from datetime import date, datetime

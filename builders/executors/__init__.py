@@ -1,7 +1,5 @@
 """Where the tasks of a stage run: one module for each value of ``--engine``."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from typing import Any

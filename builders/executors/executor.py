@@ -1,7 +1,5 @@
 """The base class of all executors: the tasks of a stage, and the markers of the finished ones."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from datatrove.executor.local import LocalPipelineExecutor

@@ -1,7 +1,5 @@
 """``--engine ray``: tasks on a cluster of Ray, whose nodes share the storage of the work folder."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import platform

@@ -6,8 +6,6 @@ serves the lists, the others cannot give you wrong files. The checksums are stor
 downloaded, so that a build checks them again and refuses an incomplete folder.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import re

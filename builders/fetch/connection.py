@@ -6,8 +6,6 @@ says; if the connection breaks, it comes after a wait that doubles each time. Re
 `httpx2` reads their bodies without a limit and follows them from https to http.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import datetime

@@ -8,8 +8,6 @@ Layout below a mirror's address, as on https://dumps.wikimedia.org:
     wikidatawiki/entities/20211101/wikidata-20211101-sha1sums.txt
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 import re

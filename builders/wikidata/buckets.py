@@ -1,7 +1,5 @@
 """Read some buckets of a Wikidata extract in one pass, with bounded memory."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Words that express a relation: labels of the property in the dump, and the table for the most frequent ones."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path

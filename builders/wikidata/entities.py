@@ -5,8 +5,6 @@ references are not facts about the subject. Earlier pipelines searched the JSON 
 entity for an object; this module reads the JSON by its structure.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Count what kinds of things probes are about, by the classes of subjects and objects (TemporalWiki, figure 6)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path

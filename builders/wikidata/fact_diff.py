@@ -4,8 +4,6 @@ A subject is *touched* if the two dumps do not both have it in the same revision
 or deleted facts. So only their statements are loaded into the database, and a sample of the facts of all others.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence

@@ -4,8 +4,6 @@ The object of a fact can be any item. Without these files, every task of stage w
 entities of both extracts to find a few labels.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Choose probes among the aligned facts (the caps of section 3.3) and the light-tuning sets (Appendix F)."""
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Sequence

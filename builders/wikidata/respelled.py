@@ -3,8 +3,6 @@
 docs/definitions.md has examples, and how often the rule is right.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable

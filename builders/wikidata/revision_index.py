@@ -1,7 +1,5 @@
 """Which items an extract has in which revision: two files of integers, sorted by bucket and then by item."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """How well a sentence supports a fact: does it name the object, and does it express the relation?"""
 
-from __future__ import annotations
-
 import functools
 import re
 from bisect import bisect_left

@@ -5,8 +5,6 @@ several small ones. A later task works on some buckets, and opens only the files
 can have them.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from itertools import pairwise

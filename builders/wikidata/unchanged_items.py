@@ -4,8 +4,6 @@ Stage wikidata-extract does not parse an item that the base has in the same revi
 table ``unchanged``. The rows that this stage copies make the extract complete, so the base can be deleted afterwards.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated

@@ -5,8 +5,6 @@ wikitext. Table ``pages`` has all pages: it tells a new article from one that wa
 before, and finds the page of a title.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 r"""Formulas in TeX as plain text: ``E = mc^2`` -> E = mc², ``\alpha \le \frac{a}{b}`` -> α ≤ a/b."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from pathlib import Path

@@ -5,8 +5,6 @@ of English, and a file such as language_de.yaml has what another language adds t
 docs/how_to/add_a_language.md explains the format.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path

@@ -7,8 +7,6 @@ wikimedia/operations-mediawiki-config, for the additions of each wiki; and of db
 names that the API of each wiki gave in June 2024.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 import sys

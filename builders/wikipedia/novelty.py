@@ -3,8 +3,6 @@
 docs/definitions.md has examples.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any

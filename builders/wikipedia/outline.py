@@ -1,7 +1,5 @@
 """The surroundings of the sentences of an article: headings, the lead-ins of lists, and the targets of links."""
 
-from __future__ import annotations
-
 import html
 import re
 import urllib.parse

@@ -1,7 +1,5 @@
 """Stage page-props: read the Wikidata item of each page from the table ``page_props`` of a Wikipedia dump."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Earlier passes leave marks in the text, which this pass removes: where something
 brackets around it must go as well.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from html.entities import html5

@@ -1,7 +1,5 @@
 """Whether a sentence goes on where a segmenter has cut it. sentence_words.yaml has the words of each language."""
 
-from __future__ import annotations
-
 import functools
 import re
 import unicodedata

@@ -5,8 +5,6 @@ starts with a line break, and a sentence that follows without a blank starts wit
 the text back. Both marks are white space for ``str.strip`` and ``str.split``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import signal

@@ -10,8 +10,6 @@ HTML, so it must escape all characters that are not markup, by entities. Its tim
 its arguments: a pattern that can backtrack may only be applied to values of bounded length.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from collections.abc import Callable, Mapping

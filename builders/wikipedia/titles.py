@@ -1,7 +1,5 @@
 """Titles of a Wikipedia extract: its table of pages has a hash of the title of each page in namespace 0."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path

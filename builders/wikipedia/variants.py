@@ -4,8 +4,6 @@ On some wikis, a page has a text for several variants: -{zh-hans:信息; zh-hant
 by the rules of MediaWiki's LanguageConverter. It leaves other text as it is, unless the page has a rule for it.
 """
 
-from __future__ import annotations
-
 import functools
 import re
 from pathlib import Path

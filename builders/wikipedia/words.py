@@ -1,7 +1,5 @@
 """What a word is, when two names are equal, and the scripts that have no spaces between words."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 

@@ -5,8 +5,6 @@ for exports of the full history. What no dump has is refused: a DOCTYPE, whose e
 gigabytes, and comments, CDATA sections and processing instructions, in which a range could begin at a false <page>.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import re

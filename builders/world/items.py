@@ -1,7 +1,5 @@
 """What the generated world is made of: relations, names and sentences, pages, and items of Wikidata."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The people, clubs, cities ... of the generated world, the articles about them, and what happens in a month."""
 
-from __future__ import annotations
-
 import datetime
 import uuid
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Tasks for inspect-ai, which finds them through an entry point: ``inspect eval temporalwiki/twiki_probes``."""
 
-from __future__ import annotations
-
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import GenerateConfig

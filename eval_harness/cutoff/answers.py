@@ -1,7 +1,5 @@
 """Graded answers of any model to dated questions: from a CSV file to a cutoff that holds for all forms of asking."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Mapping, Sequence

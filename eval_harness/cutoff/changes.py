@@ -4,8 +4,6 @@ A change is a question with two answers. ``evidence`` lets a model with likeliho
 interface.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence

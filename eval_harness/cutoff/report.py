@@ -1,7 +1,5 @@
 """Find the knowledge cutoff of a model on a dataset, and write it as JSON, as a chart and in words."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

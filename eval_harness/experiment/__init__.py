@@ -1,7 +1,5 @@
 """Experiments: train every method on every month, score every model on every month, and show the results."""
 
-from __future__ import annotations
-
 from temporalwiki.eval_harness.experiment.recipe import Experiment, read_experiment
 from temporalwiki.eval_harness.experiment.report import show
 from temporalwiki.eval_harness.experiment.run import CellOutcome, run_experiment

@@ -1,7 +1,5 @@
 """The cells of an experiment (trainings and evaluations), each with a hash of everything its result depends on."""
 
-from __future__ import annotations
-
 import gc
 import re
 from collections.abc import Callable

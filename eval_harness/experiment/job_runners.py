@@ -4,8 +4,6 @@ A job is the command ``temporalwiki experiment RECIPE --cell NAME ...``. All job
 the notes in it say which cells are done; the exit status of a job does not matter.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

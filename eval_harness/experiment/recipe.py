@@ -1,7 +1,5 @@
 """Read the recipe of an experiment: training options, and the key ``experiment`` with methods, months and tasks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

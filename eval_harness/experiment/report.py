@@ -1,7 +1,5 @@
 """The report of an experiment: the outcome of each cell, and the leaderboard of its results."""
 
-from __future__ import annotations
-
 import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,8 +1,6 @@
 """Run the cells of an experiment that are not done, in this process or as jobs. A failed cell stops only the
 cells that need its checkpoint; under ``accelerate launch`` it stops the whole experiment."""
 
-from __future__ import annotations
-
 import gc
 import os
 import time

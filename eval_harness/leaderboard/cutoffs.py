@@ -1,7 +1,5 @@
 """The knowledge cutoffs of a leaderboard's models, read from results of ``temporalwiki cutoff``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

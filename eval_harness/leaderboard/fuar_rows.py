@@ -1,7 +1,5 @@
 """FUAR of every checkpoint: how much it forgot for what it gained, in clozes and in probes (CKL, section 3.3)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The beginning of the leaderboard: which facts each method knows in each month, and whether that ranks methods."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

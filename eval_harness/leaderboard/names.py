@@ -1,7 +1,5 @@
 """Names for people: of methods, and of months."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

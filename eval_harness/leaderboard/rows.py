@@ -1,7 +1,5 @@
 """The rows of the leaderboard: one row per score. Tables, figures and the page are made from them."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Select rows for tables and figures: lines of checkpoints, in the order of the papers, and their scores by month."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

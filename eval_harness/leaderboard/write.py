@@ -1,7 +1,5 @@
 """Write the leaderboard of result files: a page, tables, figures and a Parquet file of scores."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """FUAR: how many points a model forgot for each point that it gained (CKL, ICLR 2022, equation 1)."""
 
-from __future__ import annotations
-
 import math
 import reprlib
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Exact match, F1 and precision at k of short answers."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

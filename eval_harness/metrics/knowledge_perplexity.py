@@ -1,7 +1,5 @@
 """Perplexity of probes, from the likelihoods of their tokens (TemporalWiki, section 4.2 and footnote 6)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """A cache on disk of the scores and answers of models, so that no model is asked the same thing twice."""
 
-from __future__ import annotations
-
 import hashlib
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence

@@ -5,8 +5,6 @@ them make mistakes. So the tokens must add up to the prompt, and a trial checks 
 when the server writes it and when it reads it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence

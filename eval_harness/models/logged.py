@@ -1,7 +1,5 @@
 """A model that is known only by a log of another harness: of inspect-ai, or the samples of lm_eval."""
 
-from __future__ import annotations
-
 import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Models that a provider of inspect-ai serves: their names, client, costs, errors and cache."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import re

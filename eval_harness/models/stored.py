@@ -1,7 +1,5 @@
 """Read a model's scores of facts from its result files, so that the model need not run again."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

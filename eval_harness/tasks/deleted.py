@@ -1,7 +1,5 @@
 """Deleted facts: does a model let go of facts that are no longer true?"""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, ClassVar

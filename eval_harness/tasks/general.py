@@ -1,7 +1,5 @@
 """General: what a model can do that no month is about, from a dataset of your own."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """KILT: can a model with updated knowledge still learn knowledge-intensive tasks?"""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

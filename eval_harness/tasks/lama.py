@@ -1,7 +1,5 @@
 """LAMA clozes: facts that stayed true, were updated, or are new (CKL)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Learned and forgotten: which facts an update taught a model, and which it cost."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

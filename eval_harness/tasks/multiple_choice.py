@@ -1,7 +1,5 @@
 """Multiple choice between the right objects of now and of before."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar

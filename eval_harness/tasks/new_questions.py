@@ -1,7 +1,5 @@
 """NewQuestions: closed-book questions about new facts (CKL)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """TemporalWiki's intrinsic evaluation: perplexity of proper nouns in changed text and in unchanged text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """TWiki-Probes: facts that changed between two snapshots, and facts that did not."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -16,8 +16,6 @@ A run ends with `monthly --status`, and so fails if a person must look at the da
 lists failed runs, and `hf jobs logs ID` shows why.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

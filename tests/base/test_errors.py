@@ -1,7 +1,5 @@
 """An error of the input has one line, with any names in the input."""
 
-from __future__ import annotations
-
 import copy
 
 import pytest

@@ -1,7 +1,5 @@
 """Files are whole or absent, and one process at a time holds a folder."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

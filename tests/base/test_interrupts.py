@@ -1,7 +1,5 @@
 """Ctrl-C comes where it harms nothing."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

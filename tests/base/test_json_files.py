@@ -1,7 +1,5 @@
 """JSON files: checked by type, written whole, and named by their content."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """Text from elsewhere stays text in Markdown."""
 
-from __future__ import annotations
-
 import pytest
 
 from temporalwiki.base.markdown import code, escaped, one_line

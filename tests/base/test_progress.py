@@ -1,7 +1,5 @@
 """Progress is a bar on a terminal or a few lines in a log, never both."""
 
-from __future__ import annotations
-
 import io
 import sys
 import threading

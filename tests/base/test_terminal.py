@@ -1,7 +1,5 @@
 """What strangers wrote reaches the terminal as text, and nothing prints around that."""
 
-from __future__ import annotations
-
 import ast
 import json
 import logging

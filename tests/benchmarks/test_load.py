@@ -1,7 +1,5 @@
 """The load of the benchmarks: it is as dense as real dumps, and a month changes the share that it names."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The table of the benchmarks: its Markdown, and the command below it."""
 
-from __future__ import annotations
-
 import runpy
 from pathlib import Path
 

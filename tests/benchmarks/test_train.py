@@ -1,7 +1,5 @@
 """The benchmark of training: it runs without a GPU, and leaves out measurements that need one."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is newer than a date or than the cutoff of a model: how the option is read, and which rows count."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Released files, loose or in a zip, and the rows of CSV files in them: which are read, and which refused where."""
 
-from __future__ import annotations
-
 import csv
 import io
 import os

@@ -1,7 +1,5 @@
 """Released archives: what is recognised, what becomes of each row, and what is refused before anything is written."""
 
-from __future__ import annotations
-
 import csv
 import functools
 import json

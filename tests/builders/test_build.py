@@ -1,7 +1,5 @@
 """Whole builds: compared with the truth of generated worlds, with the reference, and with themselves."""
 
-from __future__ import annotations
-
 import functools
 import json
 import os

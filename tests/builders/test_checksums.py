@@ -1,7 +1,5 @@
 """Files that earlier runs have hashed are not read again."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A build uses what an earlier build left in the work folder only if it is unchanged."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import itertools

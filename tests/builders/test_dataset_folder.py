@@ -1,7 +1,5 @@
 """The dataset folder: shards, months side by side, cards, and what a kill leaves behind."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import shutil

@@ -1,7 +1,5 @@
 """The ``datasets`` builders give what the folders hold."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

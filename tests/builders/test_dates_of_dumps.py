@@ -1,7 +1,5 @@
 """Dumps that do not belong to their dates: the same file twice, two that are swapped, one that is too old."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

@@ -1,7 +1,5 @@
 """Dumps written from pages and items of any source: what a build reads from them, and what the writer refuses."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

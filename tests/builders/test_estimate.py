@@ -1,7 +1,5 @@
 """What a build will take: against builds, and by hand."""
 
-from __future__ import annotations
-
 import bz2
 import shutil
 import time

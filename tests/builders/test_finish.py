@@ -1,7 +1,5 @@
 """Stage finish: which of the aligned facts are in which rows, wherever files and batches end."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from pathlib import Path

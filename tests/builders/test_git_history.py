@@ -1,7 +1,5 @@
 """Which commit stands for a date, and what is read of it. Each repository is made here."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from pathlib import Path

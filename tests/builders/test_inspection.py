@@ -1,7 +1,5 @@
 """``temporalwiki inspect`` of dataset folders and of Wikidata's dumps."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import itertools

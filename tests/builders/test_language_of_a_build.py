@@ -1,7 +1,5 @@
 """The language of a build: its variant, its labels, and the tables that it lacks."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``load_dataset`` of CKL's configs: by name only, by a folder, and without rows."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Parquet files are whole or absent."""
 
-from __future__ import annotations
-
 import errno
 import gc
 import os

@@ -1,7 +1,5 @@
 """The source of rows: the same for a folder and its published copy, and the commit that was really read."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Seals: written before a month, proved by its probes, and broken by anything else."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Builds of a few facts: caps, dumps without properties, and the short names of yearly intervals."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import re
 from pathlib import Path

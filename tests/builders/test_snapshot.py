@@ -1,7 +1,5 @@
 """Intervals, and finding their dumps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Stages: resuming, killed workers, whole files."""
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os

@@ -1,7 +1,5 @@
 """Compressed files: bounded pieces, splitting, and every kind of damage."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import os

@@ -1,7 +1,5 @@
 """The generated worlds of the demo and of the tests: formats, equal bytes, and what they say is true."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import html

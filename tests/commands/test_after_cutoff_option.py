@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - one case a line
 """`temporalwiki evaluate --after-cutoff`: what is scored, what is dropped, and how much of it leaked."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Models that see later tokens are refused before the first score and the first step; causal ones are not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

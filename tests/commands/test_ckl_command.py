@@ -1,7 +1,5 @@
 """``temporalwiki ckl``: every config, the way of annotators, and errors."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import sys

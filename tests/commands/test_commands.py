@@ -1,7 +1,5 @@
 """The command line: exit status, one clear line, help with an example."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``temporalwiki completion``: bash itself completes with the script; zsh, where it is installed, can read its own."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`temporalwiki cutoff` as a command: what it prints and writes, and one clear line for each error."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

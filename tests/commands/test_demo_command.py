@@ -1,7 +1,5 @@
 """``temporalwiki demo``: which demo runs, and where."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

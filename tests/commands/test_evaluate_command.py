@@ -1,7 +1,5 @@
 """`temporalwiki evaluate` as a command: its recipes, options and output."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

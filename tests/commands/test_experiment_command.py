@@ -1,7 +1,5 @@
 """`temporalwiki experiment` and `temporalwiki leaderboard` as commands, and one line for what fails."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Callable

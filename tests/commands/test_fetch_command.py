@@ -1,7 +1,5 @@
 """``temporalwiki fetch`` on the command line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

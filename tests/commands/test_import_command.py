@@ -1,7 +1,5 @@
 """``temporalwiki import``: what it says, where it puts things, and how it ends."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

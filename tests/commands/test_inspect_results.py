@@ -1,7 +1,5 @@
 """``temporalwiki inspect`` on result files: scores, months, and no need of torch."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`temporalwiki monthly` as a command: what it hands on, and wrong usage in one line, before anything is asked."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

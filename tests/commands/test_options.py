@@ -1,7 +1,5 @@
 """Options come from the functions in ``api``: their page is current, and other projects' names are answered."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from inspect import signature
 from pathlib import Path

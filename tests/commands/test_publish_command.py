@@ -1,7 +1,5 @@
 """`temporalwiki publish`: what it takes, and a month on the Hub by the command itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The command `temporalwiki train`: its options, its output, and faults while it trains."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

@@ -5,8 +5,6 @@ Before the bar stands a command, after it a part of the line. GIVEN comes before
 a star, neither model nor data are loaded before the line comes.
 """
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from collections.abc import Callable

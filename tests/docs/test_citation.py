@@ -1,7 +1,5 @@
 """CITATION.cff and CHANGELOG.md have this version, and CITATION.cff has the two papers as the cards do."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

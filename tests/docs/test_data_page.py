@@ -1,7 +1,5 @@
 """docs/data.md names every config, split and column."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ A block of Python that begins with a path is a file, a block of differences is a
 blocks run, in order.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The pages for programs: llms.txt leads to every page of the site, and AGENTS.md names what exists."""
 
-from __future__ import annotations
-
 import re
 
 from documents import ROOT

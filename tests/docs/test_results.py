@@ -1,7 +1,5 @@
 """Every number with an interval on a page of results, and every cell of its tables, is in the page's file."""
 
-from __future__ import annotations
-
 import math
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The site with its API reference is built without a warning, and there is a docstring for all that is public."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -5,8 +5,6 @@ generated world, LAMA, news, and tiny models; a loopback Hub stands in for the H
 What cannot be run here stands in NOT_RUN with the reason, and its options are compared with the command's own.
 """
 
-from __future__ import annotations
-
 import configparser
 import csv
 import gzip

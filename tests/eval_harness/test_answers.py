@@ -1,7 +1,5 @@
 """An answer is the first sentence of a generated text."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

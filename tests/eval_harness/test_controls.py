@@ -1,7 +1,5 @@
 """What must not learn learns nothing: exchanged objects, unread articles, random weights, other temperatures."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The demo goes the whole path, on a generated world and on dumps of anybody's, and goes on where it was stopped."""
 
-from __future__ import annotations
-
 import csv
 import json
 import re

@@ -1,7 +1,5 @@
 """The score of a fact and of its object equals that of plain `transformers`, one text at a time."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

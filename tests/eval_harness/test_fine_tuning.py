@@ -1,7 +1,5 @@
 """Fine-tuning: it learns the answers, continues after a kill, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Answers equal those to a single prompt from plain transformers, up to the end of the sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path

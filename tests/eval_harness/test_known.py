@@ -1,7 +1,5 @@
 """Known facts: panels, the rule, and the controls that must get nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Each measure computed by hand, and the items that count for it."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The matrix of models and months: its order and errors, transfer computed by hand, and the months of a model."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Proper nouns found by spaCy, their overlap with tokens, treebanks, and training of a tagger."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import shutil

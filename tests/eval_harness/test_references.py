@@ -1,7 +1,5 @@
 """Which answers are right, and which choices are wrong: cases by hand."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

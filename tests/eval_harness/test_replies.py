@@ -1,7 +1,5 @@
 """What chat models reply, and what it means: replies of many styles, and their outcome by hand. Names are invented."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 from typing import Any

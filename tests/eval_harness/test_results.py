@@ -1,7 +1,5 @@
 """Result files: their paths, their content, and their tables."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Retrieval: which passages are found, what a model reads, and how results with it are kept apart."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A whole evaluation: its results, nothing is computed twice, and the same inputs give the same bytes."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A score depends only on model and text, not on batches, layout, padding or splits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, partial

@@ -1,7 +1,5 @@
 """Intervals have their coverage, comparisons are paired, and transfer follows the papers' equations."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """Models that write text: answers do not depend on other prompts, and no prompt is asked twice."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The converter of the Factbook, on invented countries: pages and claims by hand, and files that cannot be read."""
 
-from __future__ import annotations
-
 import gzip
 import importlib.util
 import json

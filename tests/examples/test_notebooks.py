@@ -1,7 +1,5 @@
 """Each notebook runs from first to last cell, offline, and shows the tables and pictures that it has stored."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The numbers of the study, from results made by hand: methods, single runs, and differences to `diff`."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 from types import ModuleType

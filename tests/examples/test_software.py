@@ -1,7 +1,5 @@
 """The converter of endoflife.date, on invented products: pages and claims by hand, and files that cannot be read."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Every command that writes files, on small inputs, and how two results of it are compared."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """The bench of commands, which several rows of the table share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """A power cut: a folder keeps only the content of files, and the names in folders, that were synced before."""
 
-from __future__ import annotations
-
 import os
 import random
 import resource

@@ -1,7 +1,5 @@
 """Run a command that should fail with one clear line."""
 
-from __future__ import annotations
-
 import pytest
 
 from temporalwiki.commands import main

@@ -3,8 +3,6 @@
 Importing takes longer than most of the tested commands. Run as a program, this module is that process.
 """
 
-from __future__ import annotations
-
 import builtins
 import contextlib
 import functools

@@ -4,8 +4,6 @@ The "=" is needed: without it, pytest takes an existing file for tests. A marked
 test that tries more cases records their number: ``record_property("cases", 20)``.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path

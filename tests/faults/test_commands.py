@@ -4,8 +4,6 @@ No incomplete file ever has a final name, and a rerun ends with the same bytes. 
 and 200 power cuts of each command. A failure names its seed.
 """
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import random

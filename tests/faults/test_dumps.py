@@ -1,7 +1,5 @@
 """Dumps that were cut, changed on the way or lack a part: refused in one line, and a rerun ends as if never."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import re

@@ -1,7 +1,5 @@
 """Ctrl-C: a command says that it was interrupted, at once and without a traceback."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """JSON of strangers: every field replaced by something unexpected, and bytes that are not JSON at all."""
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

@@ -1,7 +1,5 @@
 """What the system refuses, and too little memory: one line says what, and no incomplete file has a final name."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

@@ -1,7 +1,5 @@
 """The table of faults lists exactly the marked tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Hostile titles and labels, pages that move and ranks that flip: one build, whose folder is loaded again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

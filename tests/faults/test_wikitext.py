@@ -1,7 +1,5 @@
 """Wikitext that stops careless parsers: every function of text ends, and every page is kept or counted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Hostile YAML in recipes, and in the cards of repositories."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -5,8 +5,6 @@ A target has ``check(data)``, which raises where a promise is broken; ``SEEDS``,
 its structure. ``python -m fuzz`` runs them under atheris, and test_corpus.py without it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from temporalwiki.base.libraries import keep_silent

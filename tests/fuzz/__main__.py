@@ -5,8 +5,6 @@ added to FOLDER/log.jsonl for each run of a target. ``python -m fuzz TARGET --mi
 breaks a promise as short as it can, and prints it as Python has it.
 """
 
-from __future__ import annotations
-
 import argparse
 import hashlib
 import importlib

@@ -1,7 +1,5 @@
 """Released archives: a CSV file and its answers, loose or in a zip: each row is kept or counted, or all refused."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """A manifest and its card: refused in one line, or a card that loads with its texts unchanged."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re

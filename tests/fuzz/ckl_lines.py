@@ -1,7 +1,5 @@
 """Lines of KILT, LAMA and TriviaQA, and exports of Label Studio: each is kept, dropped for a reason, or refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import zlib

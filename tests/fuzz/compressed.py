@@ -1,7 +1,5 @@
 """A compressed file: what the standard library makes of it, or a refusal that names file and byte."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import zlib

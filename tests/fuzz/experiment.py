@@ -1,7 +1,5 @@
 """Fuzz the recipe of an experiment: wrong keys and values give one line, and nothing in the file is executed."""
 
-from __future__ import annotations
-
 import json
 
 import yaml

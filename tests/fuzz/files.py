@@ -1,7 +1,5 @@
 """Files for targets that read files, in memory where that can be: thousands are written a minute."""
 
-from __future__ import annotations
-
 import atexit
 import functools
 import os

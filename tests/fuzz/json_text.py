@@ -1,7 +1,5 @@
 """Mutate JSON by its structure: the result is still JSON, with unexpected content."""
 
-from __future__ import annotations
-
 import copy
 import json
 import random

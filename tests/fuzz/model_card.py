@@ -1,7 +1,5 @@
 """A checkpoint's training.json, and the card made from it: YAML and text with the same content."""
 
-from __future__ import annotations
-
 import html
 import json
 import math

@@ -3,8 +3,6 @@
 The folder is read as train, evaluate and publish read it, up to the weights.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Files of news: WARC by its framing, records, and tables; every page is an article or dropped for a reason."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

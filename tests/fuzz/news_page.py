@@ -1,7 +1,5 @@
 """A news page as a server sent it: it gives an article with valid fields, or a reason."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import zlib

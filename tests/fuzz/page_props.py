@@ -1,7 +1,5 @@
 """The SQL of page_props: pieces of any size give the same rows, and the file contains each of them."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 from unittest import mock

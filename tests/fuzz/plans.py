@@ -4,8 +4,6 @@ A folder may be a stranger's. Each plan is refused in one line, or done, or begu
 read, written or deleted.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

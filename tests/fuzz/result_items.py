@@ -1,7 +1,5 @@
 """Fuzz the items of results: they are ranked and shown, or refused with the name of their file."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

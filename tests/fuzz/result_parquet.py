@@ -1,7 +1,5 @@
 """The Parquet files of results: items and the leaderboard's rows; refused in one line, or shown whole."""
 
-from __future__ import annotations
-
 import io
 import json
 from dataclasses import asdict

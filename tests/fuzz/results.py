@@ -1,7 +1,5 @@
 """Fuzz a result file: it is refused in one line, or all readers of results can show it."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Algorithm 1 on two versions of an article: all its sentences are of the text, in order, and each is there once."""
 
-from __future__ import annotations
-
 import zlib
 
 from temporalwiki.builders.wikipedia.novelty import folded_key

@@ -1,7 +1,5 @@
 """What a dump server answers: a status, an index, checksums; nothing in them names a file outside the dumps."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import PurePosixPath

@@ -1,7 +1,5 @@
 """Text of strangers on the terminal: whatever it is, no character of it can change the screen or how a line reads."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import unicodedata

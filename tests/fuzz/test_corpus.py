@@ -1,7 +1,5 @@
 """The targets on their corpora and on what fuzzing found, without a fuzzer; and that they notice broken promises."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import re

@@ -1,7 +1,5 @@
 """A Wikidata dump: every line is an entity or counted as dropped, for pieces of any size."""
 
-from __future__ import annotations
-
 import shutil
 import zlib
 from typing import Any

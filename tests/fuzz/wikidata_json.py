@@ -1,7 +1,5 @@
 """An entity of a Wikidata dump: the fast decoder against a slow one, the anchored tail against the whole line."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any

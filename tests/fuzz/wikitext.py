@@ -1,7 +1,5 @@
 """Wikitext to paragraphs: only what is readable comes out, and in linear time."""
 
-from __future__ import annotations
-
 import unicodedata
 import zlib
 

@@ -1,7 +1,5 @@
 """A Wikipedia dump: the reader and a parse of the whole file agree."""
 
-from __future__ import annotations
-
 import datetime
 import xml.etree.ElementTree as ET
 import zlib

@@ -1,7 +1,5 @@
 """Mutation of dumps by their pages: these are lost, moved, doubled, and get each other's ids and texts."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A Wikipedia dump of many streams, read in ranges of them: what each says is together what the whole says."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import zlib

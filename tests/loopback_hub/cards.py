@@ -1,7 +1,5 @@
 """What the Hub says about the YAML block at the top of a README.md."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The Hub's answers: what each request of the real clients gets. One call at a time (the server holds a lock)."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Git repositories in memory, as the Hub keeps them: git's hashes of files, which go by LFS or not."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping

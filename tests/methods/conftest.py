@@ -1,7 +1,5 @@
 """Fixtures for tests of training: tiny models, and a month of a generated world."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

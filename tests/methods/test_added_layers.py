@@ -1,7 +1,5 @@
 """K-Adapter and Modular add layers to a model that trains, copies, saves and loads like any other."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Callable

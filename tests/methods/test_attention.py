@@ -3,8 +3,6 @@
 The flash kernels run on GPUs only. A plain one takes their place here, with the same arguments.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

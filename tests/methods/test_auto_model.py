@@ -1,7 +1,5 @@
 """Expanded models in the library's Auto classes: from a folder, from the Hub, and never with code from there."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

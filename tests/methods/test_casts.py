@@ -1,7 +1,5 @@
 """How often weights and gradients are cast: for each micro-batch or, with weights in bf16, once a step."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

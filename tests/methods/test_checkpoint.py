@@ -1,7 +1,5 @@
 """What `temporalwiki train` leaves: a folder that any program with transformers or peft loads, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickletools

@@ -1,7 +1,5 @@
 """A compiled model trains as the model itself, with every method that changes the model or the loss."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What every method promises on every family: how it starts, what moves, what is saved, and how a phase goes on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """DoRA: adapters where LoRA has them, with magnitudes, that later phases go on with."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

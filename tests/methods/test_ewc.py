@@ -1,7 +1,5 @@
 """EWC holds each parameter as firmly as the past data say."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path

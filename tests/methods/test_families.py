@@ -1,7 +1,5 @@
 """Models that wrap a text model, mixtures of experts and models without attention train like others."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The loss that never keeps all logits: the same loss and gradients, with less memory."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

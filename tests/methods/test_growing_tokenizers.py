@@ -1,7 +1,5 @@
 """A tokenizer whose steps multiply a text is refused before one of them runs; those in use are not."""
 
-from __future__ import annotations
-
 import base64
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Articles that are held out: which ones, that nothing trains on them, and their loss in the log."""
 
-from __future__ import annotations
-
 import hashlib
 import math
 from collections.abc import Callable

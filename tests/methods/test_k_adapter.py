@@ -1,7 +1,5 @@
 """K-Adapter adds to a frozen model exactly what the papers describe, however the model is called."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path

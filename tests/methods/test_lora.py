@@ -1,7 +1,5 @@
 """LoRA: adapters only on query and value, as if they were separate, and a new block of ranks in each phase."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

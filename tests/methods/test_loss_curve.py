@@ -1,7 +1,5 @@
 """The picture of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from temporalwiki.methods.loss_curve import draw

@@ -1,7 +1,5 @@
 """LwF keeps the student close to the starting checkpoint's predictions on the new data."""
 
-from __future__ import annotations
-
 import math
 from types import SimpleNamespace
 from typing import Any

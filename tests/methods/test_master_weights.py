@@ -1,7 +1,5 @@
 """Weights in bf16 learn from steps that bf16 is too coarse for, and a checkpoint keeps the type of its start."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

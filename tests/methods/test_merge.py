@@ -1,7 +1,5 @@
 """Merge saves an average of the trained weights and the phase's starting weights."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

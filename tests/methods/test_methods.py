@@ -1,7 +1,5 @@
 """Finding a method by its name."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from dataclasses import is_dataclass

@@ -1,7 +1,5 @@
 """Mix-Review reads all new examples and a share of past ones that shrinks, with a new sample each epoch."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Modular adds a small encoder to T5's, in training and in generation, and leaves all of its names as they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

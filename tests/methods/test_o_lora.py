@@ -1,7 +1,5 @@
 """O-LoRA against its definition, computed from the adapters that each phase wrote."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Options come from files and command lines: each value is of its type and in its range, or is refused by name."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any

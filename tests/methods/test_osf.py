@@ -1,7 +1,5 @@
 """OSF keeps the strongest directions of each matrix, found here with numpy's own decomposition."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

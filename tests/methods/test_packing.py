@@ -1,7 +1,5 @@
 """Packing: articles become a stream of tokens, chunks and batches, and documents do not attend to each other."""
 
-from __future__ import annotations
-
 import errno
 import json
 import logging

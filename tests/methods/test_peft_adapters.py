@@ -1,7 +1,5 @@
 """Adapters that users made with peft alone: patterns, ranks per layer, resized embeddings, unused tokens."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

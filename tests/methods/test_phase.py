@@ -1,7 +1,5 @@
 """What a method learns about its phase, and when its hooks are called."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

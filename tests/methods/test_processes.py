@@ -3,8 +3,6 @@
 They run on the CPU with gloo. Accelerate shards (FSDP2) only on accelerators, so the program pretends to have some.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """A frozen model in 4 bits: which methods train on it, what they compute, and what is refused before loading."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """RecAdam does to every parameter what its formula says, with the penalty that the authors' code left out."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Replay keeps a constant share of past data in every batch."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """A run that is stopped anywhere and started again ends with the same bits as an uninterrupted one."""
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

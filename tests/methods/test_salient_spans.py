@@ -1,7 +1,5 @@
 """Spans are masked in windows that lose nothing, and put into batches for T5."""
 
-from __future__ import annotations
-
 import pickle
 import random
 from collections import Counter

@@ -1,7 +1,5 @@
 """Learning rates rise and fall as the papers say, however short the run, and steps are divided as asked."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import warnings

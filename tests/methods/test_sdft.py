@@ -1,7 +1,5 @@
 """SDFT: the loss is the paper's, on tokens that the student draws itself."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Controls that change the text: `shuffled` exchanges objects, `unread` leaves out half of the subjects."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

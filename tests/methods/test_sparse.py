@@ -1,7 +1,5 @@
 """Sparse: only the slots that new text accesses more than old text does are trained."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The work of a step is what PaLM's appendix B counts, worked out by hand for the models of the papers."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

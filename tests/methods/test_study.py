@@ -1,7 +1,5 @@
 """Study: new sentences in other words, which are never the words of a test."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path

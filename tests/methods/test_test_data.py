@@ -1,7 +1,5 @@
 """What models are scored on is not what they are trained on, and if it is, all that comes of it says so."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Whole runs of `temporalwiki train`: one month, one month after the other, and what a step computes."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -1,7 +1,5 @@
 """Which configs a run reads when it is not told."""
 
-from __future__ import annotations
-
 import pytest
 
 from temporalwiki.base.errors import UsageError

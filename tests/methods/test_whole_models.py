@@ -1,7 +1,5 @@
 """A model that is not whole is refused by the names of its tensors: it would be scored with random weights."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

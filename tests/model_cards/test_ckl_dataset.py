@@ -1,7 +1,5 @@
 """CKL's card: loadable configs, every licence, every drop, and hostile texts as text."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """croissant.json: valid by MLCommons' own checker, which then reads the rows of the dataset folder through it."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The dataset card of imported intervals, with and without built ones, and the header of many months."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from pathlib import Path
 from typing import Any

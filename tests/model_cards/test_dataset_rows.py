@@ -1,7 +1,5 @@
 """The rows in a dataset's card: an example of each config, and the relations that changed most."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What people write into a published card stays when the card is written again."""
 
-from __future__ import annotations
-
 import datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """`.eval_results`: entries of the benchmark's own tasks, only from results on a dataset of the Hub."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 from collections.abc import Mapping

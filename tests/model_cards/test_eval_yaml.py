@@ -1,7 +1,5 @@
 """eval.yaml: two tasks for each interval that has rows, under names that mean the same for ever."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Results for Every Eval Ever have the fields that its schema 0.3.0 requires, and keep no path."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

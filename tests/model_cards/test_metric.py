@@ -1,7 +1,5 @@
 """The card of a metric's Space is the README.md of its folder, with the name of the Space."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The model card: hostile names are data in its header, and its text has the training and the scores."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

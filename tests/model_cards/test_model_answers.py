@@ -1,7 +1,5 @@
 """The answers in a model's card: those that were scored, chosen by a hash."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

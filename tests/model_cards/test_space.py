@@ -1,7 +1,5 @@
 """The card of the leaderboard's Space: hostile names are data, and the text matches the results."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Publishing CKL's dataset folder: one commit, others' configs kept, nothing that a licence or its lack forbids."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

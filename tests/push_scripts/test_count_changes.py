@@ -1,7 +1,5 @@
 """Large changes of counts: not between the paper's months, but after a builder's fault; small counts may vary."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import json

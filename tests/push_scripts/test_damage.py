@@ -1,7 +1,5 @@
 """Files that the Hub loses or changes: publish, monthly and --status notice them, and `--mend` puts them back."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Callable
 from fnmatch import fnmatch

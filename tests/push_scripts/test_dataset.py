@@ -1,7 +1,5 @@
 """Publishing a dataset folder: a commit and a tag for each month, which always loads the same data."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Four months of the job, run daily: with CKL and a leaderboard, a kill in each month, and what may go wrong."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

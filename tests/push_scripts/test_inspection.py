@@ -1,7 +1,5 @@
 """`temporalwiki inspect ORG/NAME@TAG`: a published dataset against its manifests, with the real clients."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

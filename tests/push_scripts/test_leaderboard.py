@@ -1,7 +1,5 @@
 """A published leaderboard is what `temporalwiki leaderboard` wrote, without a word on where that was."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Loading what is published: without a network from the cache, from a full disk, and from damaged files."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable

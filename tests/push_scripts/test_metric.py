@@ -1,7 +1,5 @@
 """Published metrics load with `evaluate.load("ORG/NAME")`, from Spaces that hold what their folders hold."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -1,7 +1,5 @@
 """Publishing checkpoints: others load what every method wrote, and nothing else is sent."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

@@ -1,7 +1,5 @@
 """The monthly job on a git repository, as cron runs it: the clone gains commits, and the Hub gains months."""
 
-from __future__ import annotations
-
 import functools
 import subprocess
 from collections.abc import Callable

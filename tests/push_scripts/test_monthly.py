@@ -1,7 +1,5 @@
 """The monthly job against a dump server that gains months and a Hub that may fail."""
 
-from __future__ import annotations
-
 import functools
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Scores that others put on the Hub join a leaderboard: marked, without ranks, and only if they say what they are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

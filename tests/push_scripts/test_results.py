@@ -1,7 +1,5 @@
 """Scores that are offered on somebody else's model: one pull request, and the same one only once."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A revision reaches the Hub whole or not at all, even if requests fail."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import itertools

@@ -1,7 +1,5 @@
 """The files to copy: valid, asking for no more than they need, with options that the commands they start take."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import importlib.util

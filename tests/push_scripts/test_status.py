@@ -1,7 +1,5 @@
 """`monthly --status`: published, pending and missing months, and what a person must look at."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Iterator

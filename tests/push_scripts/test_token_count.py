@@ -1,7 +1,5 @@
 """The tokens of a month in its card: counted, or estimated from every n-th article."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """docs/maintaining/dependencies.md, setup.cfg and the imports of all files say the same."""
 
-from __future__ import annotations
-
 import ast
 import configparser
 import importlib.metadata

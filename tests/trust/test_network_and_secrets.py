@@ -4,8 +4,6 @@ The commands run in one process with secrets in its environment. The process and
 unexpected connection. Packets from native code are counted if the machine can give a process its own network.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Nothing that a stranger wrote is run: no such call stands in the source, and no hostile folder gets its way."""
 
-from __future__ import annotations
-
 import ast
 import shutil
 from collections.abc import Callable, Iterator

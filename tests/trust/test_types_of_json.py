@@ -1,7 +1,5 @@
 """The types that files of strangers are read into can be freed: a fault in msgspec ends the process there."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

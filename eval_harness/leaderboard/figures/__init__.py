@@ -1,7 +1,5 @@
 """The figures of the papers, drawn from the leaderboard's rows, and figures of a dataset."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Draw the share of changes that a model knows, by month, with its cutoff."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """TemporalWiki's figures 6 and 7: the entity types and the relations of the newest interval's probes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The figures of the papers, and of what models know, drawn from the leaderboard's rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The style of figures: colours that colour-blind people can distinguish, and markers for print without colour."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 import warnings

@@ -4,8 +4,6 @@ The page opens from disk and makes no network requests. Its content security pol
 shows the table of all scores; the rest of the page needs no script.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """What the page shows of single facts: the question, the right answer, and what each model answered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """The data of the page's table of all scores: names, each once, and columns of scores for each board."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Candidates from the news: questions, dropped spans, and the files of a review."""
 
-from __future__ import annotations
-
 import datetime
 import json
 from collections.abc import Callable, Sequence

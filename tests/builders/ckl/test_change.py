@@ -1,7 +1,5 @@
 """Which facts changed within the interval: by their dates, else by the text; the others are set aside."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Writing a config into CKL's folder: completely or not at all, and never over a config of another origin."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import itertools

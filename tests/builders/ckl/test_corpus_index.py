@@ -1,7 +1,5 @@
 """The index of an older corpus: passages, search, files and reuse."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Callable

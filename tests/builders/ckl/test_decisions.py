@@ -1,7 +1,5 @@
 """Annotators' decisions: files, votes, and the rows that they give."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import re

@@ -1,7 +1,5 @@
 """Clozes and questions from recent sentences: rows, drops by reason, and the draw."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -1,7 +1,5 @@
 """Articles from pages, dates, and pages that kill the parser."""
 
-from __future__ import annotations
-
 import gzip
 import html
 import importlib.util

@@ -1,7 +1,5 @@
 """One JSON object per line; errors name the file and the line."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import tracemalloc

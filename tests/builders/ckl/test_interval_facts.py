@@ -1,7 +1,5 @@
 """Facts of intervals: by name, in chains, and the files that are refused."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

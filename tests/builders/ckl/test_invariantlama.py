@@ -1,7 +1,5 @@
 """InvariantLAMA: the kept facts of LAMA's 28 relations, and a reason for each dropped one."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections import Counter

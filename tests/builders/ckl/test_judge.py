@@ -1,7 +1,5 @@
 """The judge: its rules, how it reads a model's answers, and how it continues after a kill."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import re

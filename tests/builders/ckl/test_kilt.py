@@ -1,7 +1,5 @@
 """KILT's datasets as rows for training and scoring."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path

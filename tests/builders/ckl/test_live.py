@@ -1,7 +1,5 @@
 """Live CKL: compared with the truth of a generated world, and rule by rule on hand-made months."""
 
-from __future__ import annotations
-
 import random
 import re
 import string

@@ -1,7 +1,5 @@
 """Near duplicates: the first text is kept, and similar ones below the threshold are kept."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

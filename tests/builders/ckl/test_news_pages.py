@@ -1,7 +1,5 @@
 """Every page of WARC files, saved pages, JSON records and Parquet is kept or dropped for a reason."""
 
-from __future__ import annotations
-
 import datetime
 import gzip
 import json

@@ -1,7 +1,5 @@
 """The corpus that Mix-Review mixes in: documents, and a tenth of them."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from pathlib import Path

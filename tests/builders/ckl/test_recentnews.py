@@ -1,7 +1,5 @@
 """RecentNews: filters, counts of all pages, and the quality on real pages."""
 
-from __future__ import annotations
-
 import datetime
 import gzip
 import json

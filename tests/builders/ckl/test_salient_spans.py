@@ -1,7 +1,5 @@
 """Find names and dates."""
 
-from __future__ import annotations
-
 import sys
 import time
 from itertools import pairwise

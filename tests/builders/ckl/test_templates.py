@@ -1,7 +1,5 @@
 """The wording of facts: with any label of a subject, and with labels of relations."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

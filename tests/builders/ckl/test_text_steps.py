@@ -1,7 +1,5 @@
 """What the steps of CKL ask of a language model, and how they read its answers."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

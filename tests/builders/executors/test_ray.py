@@ -1,7 +1,5 @@
 """Tasks on a Ray cluster of two nodes, which these tests start: the same bytes, also if a worker or node dies."""
 
-from __future__ import annotations
-
 import os
 import socket
 import subprocess

@@ -1,7 +1,5 @@
 """Tasks as Slurm jobs. Fake commands on PATH run them as processes, and lose, refuse or hold them."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

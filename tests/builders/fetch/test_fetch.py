@@ -1,7 +1,5 @@
 """Fetching from a server that does not behave: the same bytes in the end, or one clear line."""
 
-from __future__ import annotations
-
 import dataclasses
 import errno
 import hashlib

@@ -1,7 +1,5 @@
 """What a server lists: taken where it is sound, refused with one line where it is not."""
 
-from __future__ import annotations
-
 import datetime
 import json
 import re

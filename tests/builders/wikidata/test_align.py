@@ -1,7 +1,5 @@
 """Alignment with text and the filters on single facts."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

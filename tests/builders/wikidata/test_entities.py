@@ -1,7 +1,5 @@
 """Facts out of one line of Wikidata JSON."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

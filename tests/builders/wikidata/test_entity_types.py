@@ -1,7 +1,5 @@
 """The types of entities: by hand, over small dumps."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

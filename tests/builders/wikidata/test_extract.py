@@ -1,7 +1,5 @@
 """A Wikidata dump as Parquet: the same rows however it is compressed and cut, in buckets."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """Algorithm 2: by hand, against the slow reference, and the stage over two dumps."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Labels of both snapshots, looked up by number."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Caps and light-tuning sets."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Which names are other spellings of one name: invented pairs of the kinds that were found in real changes."""
 
-from __future__ import annotations
-
 import pytest
 
 from temporalwiki.builders.wikidata.respelled import is_respelled

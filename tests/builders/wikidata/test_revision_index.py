@@ -1,7 +1,5 @@
 """The index of an extract has each item in the revision of its only record."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

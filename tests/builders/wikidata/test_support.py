@@ -1,7 +1,5 @@
 """How an article names an object, and how well a sentence supports a fact."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """An extract whose unchanged items are copied from last month's extract has the content of a full extract."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import shutil

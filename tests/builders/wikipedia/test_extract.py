@@ -1,7 +1,5 @@
 """Stage wiki-extract: its tables and the look-up of titles."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 from collections import Counter

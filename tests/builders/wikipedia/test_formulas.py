@@ -1,7 +1,5 @@
 """Formulas in TeX as plain text."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -3,8 +3,6 @@
 The names and marks are those of MediaWiki's own Messages*.php and of the settings of the wikis, looked up by hand.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

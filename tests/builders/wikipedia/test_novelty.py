@@ -1,7 +1,5 @@
 """Which sentences count as the same, and which are alike."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

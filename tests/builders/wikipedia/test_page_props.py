@@ -1,7 +1,5 @@
 """The table page -> item, out of an SQL dump."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

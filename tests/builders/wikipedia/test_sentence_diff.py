@@ -1,7 +1,5 @@
 """Algorithm 1: by hand, against the slow reference, and as a stage over two dumps."""
 
-from __future__ import annotations
-
 import functools
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Sentences: what Algorithm 1 compares."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import re

@@ -3,8 +3,6 @@
 Expected texts follow ConverterRule and LanguageConverter of MediaWiki, by hand.
 """
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """DumpCounts pages out of MediaWiki XML, whole and in ranges."""
 
-from __future__ import annotations
-
 import bz2
 import datetime
 import re

@@ -1,7 +1,5 @@
 """A small month of probes, and models that know some of them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from typing import Any

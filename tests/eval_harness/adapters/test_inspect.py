@@ -1,7 +1,5 @@
 """inspect-ai gives our exact match and F1 for our probes, and reads the dataset's eval.yaml."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import Sequence

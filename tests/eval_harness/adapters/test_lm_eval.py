@@ -1,7 +1,5 @@
 """lm-evaluation-harness gives the same numbers for our probes as plain `transformers`."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What a model said in another harness, scored by `evaluate` without the model."""
 
-from __future__ import annotations
-
 import json
 import re
 import tracemalloc

@@ -1,7 +1,5 @@
 """Cutoffs from graded answers: of one form, of forms that contradict each other, with controls, and wrong files."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from pathlib import Path

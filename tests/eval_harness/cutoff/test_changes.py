@@ -1,7 +1,5 @@
 """The dated changes of a dataset: which facts and sentences count, and in which month."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Mapping
 from pathlib import Path

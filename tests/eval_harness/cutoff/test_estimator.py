@@ -1,7 +1,5 @@
 """The estimator of a knowledge cutoff: what it finds in simulated changes, and when it cannot tell."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The cells of an experiment: their order, and keys that change exactly if a result can change."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What a recipe of an experiment may contain, and one-line errors for everything else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An experiment runs each cell once, continues after a failure or a kill, and ends with the same results."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The cutoffs of a leaderboard's models: read, as a table, as a timeline and on the page."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

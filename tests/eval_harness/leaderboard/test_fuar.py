@@ -1,7 +1,5 @@
 """FUAR of checkpoints: computed by hand, with the right earlier models, or left out."""
 
-from __future__ import annotations
-
 import math
 import random
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the page says first: a line for each method, the newest month first, and a sentence that is not too sure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The facts that the page shows: a choice of nobody's, the same for all methods, and few."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Models that know nothing lead no board."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Names for people: methods as their papers write them, and months in words."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The leaderboard's page as a file: its content, escaping of hostile names, and the same bytes every time."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

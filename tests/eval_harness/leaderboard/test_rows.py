@@ -1,7 +1,5 @@
 """Rows have the content of results; models are ranked among models that were asked the same questions."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Lines of checkpoints and their order, months with two names, and scores relative to Initial."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

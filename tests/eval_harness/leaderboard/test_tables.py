@@ -1,7 +1,5 @@
 """The papers' tables: the published numbers in the published order, as Markdown and as CSV, whatever a label holds."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

@@ -1,7 +1,5 @@
 """FUAR is equation 1 of the CKL paper: forgotten / (updated + acquired)."""
 
-from __future__ import annotations
-
 import math
 import subprocess
 import sys

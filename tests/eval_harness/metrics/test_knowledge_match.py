@@ -1,7 +1,5 @@
 """Exact match, F1 and P@k, compared with an independent implementation of SQuAD's definitions."""
 
-from __future__ import annotations
-
 import re
 import string
 import unicodedata

@@ -1,7 +1,5 @@
 """Perplexity of probes is exp(total NLL / total predicted tokens), independent of batches, padding and order."""
 
-from __future__ import annotations
-
 import copy
 import math
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each metric's folder is an `evaluate` module that loads from a clone, and a Space with an app."""
 
-from __future__ import annotations
-
 import doctest
 import importlib.util
 import json

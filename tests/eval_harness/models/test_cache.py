@@ -1,7 +1,5 @@
 """The cache gives back scores to the bit, for the same model and policy only."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - one case a line
 """Models behind a completions endpoint: the numbers of their replies, the replies that are refused, and resuming."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import threading

@@ -1,7 +1,5 @@
 """CachedModel: its revision, scores and answers, and that nothing is computed twice."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,8 +1,6 @@
 # ruff: noqa: E501 - one case a line
 """Models behind an interface: which names they have, what they are asked, and what is kept if they fail."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime
 from collections.abc import Callable

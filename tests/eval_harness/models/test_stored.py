@@ -1,7 +1,5 @@
 """What stands behind a name that `evaluate` gets: a model, its results, or a log; why it cannot be read is said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The task deleted: perplexity of deleted facts by kind, and relative to unchanged facts."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """General: questions with choices and text of another domain, scored as plain transformers scores them."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path

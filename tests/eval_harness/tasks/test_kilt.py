@@ -1,7 +1,5 @@
 """KILT: inputs, scores, cut and excluded rows, and fine-tuning."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

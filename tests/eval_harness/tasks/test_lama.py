@@ -1,7 +1,5 @@
 """LAMA: prompts, scores, ranks of candidates, and excluded rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise

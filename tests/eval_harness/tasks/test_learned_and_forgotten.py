@@ -1,7 +1,5 @@
 """Learned and forgotten: facts known in panels, from models and from their results, and what cannot be compared."""
 
-from __future__ import annotations
-
 import functools
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Multiple choice: the compared objects, the measures, and excluded facts."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """NewQuestions: prompts, scores, and excluded rows."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

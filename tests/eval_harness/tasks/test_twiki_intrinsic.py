@@ -1,7 +1,5 @@
 """The task twiki_intrinsic: windows, proper nouns in them, and their perplexity."""
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

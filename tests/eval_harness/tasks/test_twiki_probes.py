@@ -1,7 +1,5 @@
 """TWiki-Probes, compared with plain `transformers` and with answers that the models were trained on."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Figures 6 and 7: shares computed by hand, the choice of the interval, folders without counts, and any labels."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Each figure of rows: its artists, texts that do not overlap or leave the figure, hostile labels, same bytes."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -1,7 +1,5 @@
 """Looks that differ without colour, constant colours for methods, unchanged labels, and the same bytes."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from pathlib import Path
 
