@@ -13,11 +13,11 @@ from datasets.exceptions import DatasetsError
 from temporalwiki.base.errors import InputError, in_one_line
 from temporalwiki.base.files import digest
 from temporalwiki.builders.inspection import describe_manifest
-from temporalwiki.builders.manifests import Config, DataFile, IntervalManifest, Manifest
+from temporalwiki.builders.manifests import Config, IntervalManifest, Manifest
 from temporalwiki.model_cards.edits import read_header
-from temporalwiki.push_scripts.dataset_repository import manifests_of
+from temporalwiki.push_scripts.dataset_repository import damaged, manifests_of
 from temporalwiki.push_scripts.hub import Repository, ask
-from temporalwiki.push_scripts.repository_state import Head, RemoteFile
+from temporalwiki.push_scripts.repository_state import Head
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,7 @@ def inspect_published(repo_id: str, revision: str) -> Inspection:
     manifests = manifests_of(head)
     if not manifests:
         raise InputError(f"{repository.name}: no manifests in it, so `temporalwiki publish` did not make it")
-    problems = [
-        f"{file.path}: {problem}"
-        for manifest in manifests
-        for file in manifest.files
-        if (problem := _listed(head.files.get(file.path), file))
-    ]
+    problems = [f"{path}: {what}" for path, what in damaged(head, manifests).items()]
     loaded = [one for one in manifests if isinstance(one, IntervalManifest) and one.tag == revision] or manifests
     names = 0
     if not problems:  # else `datasets` may be unable to load anything
@@ -67,15 +62,6 @@ def inspect_published(repo_id: str, revision: str) -> Inspection:
         if others := len(manifests) - len(loaded):
             text += f"; the files of {others:,} other month{'s' * (others > 1)} are listed with theirs"
     return Inspection(list(loaded), text, problems)
-
-
-def _listed(remote: RemoteFile | None, file: DataFile) -> str | None:
-    """Return what is wrong with a file as the Hub lists it, or None. Only large files are listed with a SHA-256."""
-    if remote is None:
-        return "missing"
-    if remote.size != file.size or remote.sha256 not in (None, file.sha256):
-        return "not the file that the manifest describes"
-    return None
 
 
 def _configs(head: Head) -> list[dict[str, Any]]:

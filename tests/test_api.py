@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -216,13 +217,12 @@ def test_weights_in_bf16_have_that_precision(tmp_path: Path) -> None:
         temporalwiki.evaluate(model, "data", "twiki_probes", precision="fp32", **options)
 
 
-@pytest.mark.parametrize("kind", ["loaded", "made"])
-def test_data_in_memory_has_the_scores_of_its_folder(kind: str, tmp_path: Path) -> None:
-    data = temporalwiki.load_dataset("data", "probes-1112") if kind == "loaded" else PROBES_1112
+@pytest.mark.parametrize("config", ["probes-1112", "probes-memory"], ids=["loaded", "made"])
+def test_data_in_memory_has_the_scores_of_its_folder(config: str, tmp_path: Path) -> None:
+    data = PROBES_1112 if config == "probes-memory" else temporalwiki.load_dataset("data", config)
     held = temporalwiki.evaluate("gpt2", data, "twiki_probes", output=tmp_path, light_tuning=False)
     stored = temporalwiki.evaluate("gpt2", "data", "twiki_probes", output=tmp_path, light_tuning=False)
     assert held.scores == stored.scores
-    config = {"loaded": "probes-1112", "made": "probes-memory"}[kind]
     assert held.results[0].manifest.data.config == config
 
 
@@ -374,44 +374,15 @@ def test_a_dry_run_of_publishing(command: Callable[[str], Any], hub: Any, tmp_pa
 # ForgettingCallback
 
 
-class Texts(torch.utils.data.Dataset[Any]):
-    """Four facts, tokenised."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        texts = [f"{s} {r} {o}" for s, r, o in CHANGED]
-        self.rows = [torch.tensor((tokenizer.encode(text) * 9)[:12]) for text in texts]
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __getitem__(self, i: int) -> dict[str, Any]:
-        return {"input_ids": self.rows[i], "labels": self.rows[i]}
-
-
 def trained_by(folder: Path, callbacks: list[Any], **options: Any) -> Any:
     model, tokenizer = load()
-    arguments = TrainingArguments(
-        output_dir=str(folder),
-        max_steps=4,
-        per_device_train_batch_size=2,
-        learning_rate=0.01,
-        report_to=[],
-        save_strategy="no",
-        logging_steps=1,
-        use_cpu=True,
-        disable_tqdm=True,
-        **options,
-    )
-    texts = Texts(tokenizer)
-    trainer = Trainer(
-        model=model,
-        args=arguments,
-        train_dataset=texts,
-        eval_dataset=texts,
-        data_collator=default_data_collator,
-        processing_class=tokenizer,
-        callbacks=callbacks,
-    )
+    options |= {"max_steps": 4, "per_device_train_batch_size": 2, "learning_rate": 0.01, "logging_steps": 1}
+    options |= {"report_to": [], "save_strategy": "no", "use_cpu": True, "disable_tqdm": True}
+    texts = [torch.tensor((tokenizer.encode(f"{s} {r} {o}") * 9)[:12]) for s, r, o in CHANGED]
+    rows: Any = [{"input_ids": text, "labels": text} for text in texts]  # four facts
+    data = {"train_dataset": rows, "eval_dataset": rows, "data_collator": default_data_collator}
+    arguments = TrainingArguments(output_dir=str(folder), **options)
+    trainer = Trainer(model, arguments, processing_class=tokenizer, callbacks=callbacks, **data)
     trainer.train()
     return trainer
 
@@ -520,25 +491,21 @@ def test_an_error_has_the_sentence_of_the_command(case: str, command: Callable[[
     assert command(words) == (2 if kind is UsageError else 1, f"temporalwiki {words.split()[0]}: {found.value}")
 
 
+def scored(model: object, **options: Any) -> object:
+    return temporalwiki.evaluate(model, "data", "twiki_probes", **options)  # type: ignore[arg-type]
+
+
 NO_MODEL: dict[str, tuple[Callable[[], object], str]] = {
-    "a number as a model": (lambda: temporalwiki.evaluate(3, "data", "twiki_probes"), "a model is a folder"),
+    "a number as a model": (lambda: scored(3), "a model is a folder"),
     "a list as data": (lambda: temporalwiki.evaluate("gpt2", [], "twiki_probes"), "data is a folder, a Hub id, a Dat"),
-    "a model without a tokenizer": (
-        lambda: temporalwiki.evaluate(tiny_models.model("gpt2", 309), "data", "twiki_probes"),
-        "a model in memory needs its tokenizer",
-    ),
-    "a name of a model on the disk": (
-        lambda: temporalwiki.evaluate("gpt2", "data", "twiki_probes", name="x"),
-        "name= is for a model in memory",
-    ),
+    "a model without a tokenizer": (lambda: scored(tiny_models.model("gpt2", 309)), "a model in memory needs its tok"),
+    "a name of a model on the disk": (lambda: scored("gpt2", name="x"), "name= is for a model in memory"),
     "an adapter to train": (
-        lambda: temporalwiki.train("diff", adapter(), "data", "diffset-1112"),
-        "--model: an adapter in memory: merge it first",
+        lambda: temporalwiki.train("diff", adapter(), "data", "diffset-1112"), "--model: an adapter in memory: merge"
     ),
     "a list to train on": (lambda: temporalwiki.train("diff", "gpt2", [1], "x"), "data is a folder, a Hub id, a Dat"),
     "data in memory for a cutoff": (
-        lambda: temporalwiki.cutoff("gpt2", PROBES_1112),  # type: ignore[arg-type]
-        "a cutoff reads all months of a dataset",
+        lambda: temporalwiki.cutoff("gpt2", PROBES_1112), "a cutoff reads all months of a dataset"  # type: ignore[arg-type]
     ),
     "facts of one split": (
         lambda: temporalwiki.ForgettingCallback(data=datasets.DatasetDict(changed=PROBES_1112["changed"])),
@@ -550,28 +517,26 @@ NO_MODEL: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "no steps": (lambda: temporalwiki.ForgettingCallback(data="data", every=0), "every must be at least 1, not 0"),
     "a config that is not there": (
-        lambda: temporalwiki.load_dataset("data", "diffset-1113"),
-        "data: BuilderConfig 'diffset-1113' not found",
+        lambda: temporalwiki.load_dataset("data", "diffset-1113"), "data: BuilderConfig 'diffset-1113' not found"
     ),
     "a split that is not there": (
-        lambda: temporalwiki.load_dataset("data", "diffset-1112", split="test"),
-        'data: Unknown split "test"',
+        lambda: temporalwiki.load_dataset("data", "diffset-1112", split="test"), 'data: Unknown split "test"'
     ),
     "an unknown option": (
-        lambda: temporalwiki.evaluate("gpt2", "data", "twiki_probes", beam=2),
+        lambda: scored("gpt2", beam=2),
         "twiki_probes: no option 'beam' (did you mean beams?); there are answers, light_tuning",
     ),
     "a tokenizer of another model": (
-        lambda: temporalwiki.evaluate(tiny_models.model("gpt2", 200), "data", "twiki_probes", tokenizer="gpt2"),
+        lambda: scored(tiny_models.model("gpt2", 200), tokenizer="gpt2"),
         "GPT2LMHeadModel: the tokenizer has 309 tokens",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", NO_MODEL)
 def test_objects_that_are_no_models_or_data(case: str) -> None:
     call, said = NO_MODEL[case]
-    with pytest.raises(InputError, match="^" + said.replace("(", r"\(").replace(")", r"\)").replace("?", r"\?")):
+    with pytest.raises(InputError, match=f"^{re.escape(said)}"):
         call()
 
 

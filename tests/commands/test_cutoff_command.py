@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import pytest
 from an_interface import client
@@ -27,18 +26,11 @@ UNKNOWN = {"cutoff": None, "low": None, "high": None, "verdict": "cannot tell"}
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a model that has not read anything, and a dataset of two months with three changes each."""
 
-    def row(month: int, number: int) -> dict[str, Any]:
-        return {
-            "subject": f"Town {number}",
-            "relation": "mayor",
-            "object": "Anna Weber",
-            "previous_objects": [f"Carl Ito {month}"],
-        }
-
-    configs = {
-        f"probes-20210{month}01-20210{month + 1}01": {"changed": [row(month, number) for number in range(3)]}
-        for month in (2, 3)
-    }
+    configs = {}
+    for month in (2, 3):
+        row = {"relation": "mayor", "object": "Anna Weber", "previous_objects": [f"Carl Ito {month}"]}
+        rows = [{"subject": f"Town {number}", **row} for number in range(3)]
+        configs[f"probes-20210{month}01-20210{month + 1}01"] = {"changed": rows}
     write_dataset(tmp_path / "data", configs)
     write_dataset(tmp_path / "other", {"news": {"train": [{"text": "x"}]}})
     tiny_models.save("gpt2", tmp_path / "gpt2")
@@ -58,11 +50,12 @@ def test_graded_answers_of_one_model_or_several(models: list[str], run: Run, the
     status, out, _ = run("cutoff", "--answers", "graded.csv", "--output", "out")
     assert status == 0
     assert "ORG/m knows what changed up to June 2024 " in out.splitlines()[0]
-    for model, folder in zip(models, ("ORG--m", "other"), strict=False):
-        written = read_json_file(there / "out" / (folder if len(models) > 1 else ".") / "cutoff.json")
+    for model, name in zip(models, ("ORG--m", "other"), strict=False):
+        folder = there / "out" / (name if len(models) > 1 else ".")
+        written = json.loads((folder / "cutoff.json").read_text("utf-8"))
         assert (written["model"], written["overall"]["cutoff"]) == (model, "2024-06")
         assert written["advertised"] == "2024-08"
-        items = (there / "out" / (folder if len(models) > 1 else ".") / "cutoff_items.csv").read_text().splitlines()
+        items = (folder / "cutoff_items.csv").read_text().splitlines()
         assert items[0] == "month,form,topic,event,outcome"
         assert re.fullmatch(r"2024-01,open,0,row \d+,wrong", items[1])
         assert len(items) == 1 + 12 * 8 * 2
@@ -70,11 +63,6 @@ def test_graded_answers_of_one_model_or_several(models: list[str], run: Run, the
         assert list(written["topics"]) == ["0", "1"]
         assert len(written["curve"]) == 12
     assert len(list((there / "out").rglob("cutoff.svg"))) == len(models)
-
-
-def read_json_file(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(path.read_text("utf-8"))
-    return found
 
 
 def test_it_writes_the_cutoff_and_a_chart_and_says_them(run: Run, there: Path) -> None:
@@ -115,9 +103,8 @@ def test_a_panel_is_written_down(run: Run, there: Path) -> None:
 
 
 def test_a_model_of_a_provider_is_asked(run: Run, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "temporalwiki.eval_harness.models.server.InterfaceModel._model", client(lambda _: "Anna Weber")
-    )
+    asked = "temporalwiki.eval_harness.models.server.InterfaceModel._model"
+    monkeypatch.setattr(asked, client(lambda _: "Anna Weber"))
     status, out, err = run("cutoff", "mockllm/model", "--data", "data")
     assert status == 0
     assert out.startswith("mockllm/model cannot tell")

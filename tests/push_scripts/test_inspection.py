@@ -13,6 +13,7 @@ from loopback_hub import LoopbackHub
 
 REPO = "ORG/temporalwiki"
 DIFFSET = "data/diffset-20211101-20211201/train-00000-of-00001.parquet"
+STRAY = DIFFSET.replace("00000-of-00001", "00001-of-00002")
 MANIFEST = "manifests/20211101-20211201.json"
 INSPECT = """
 import contextlib, io, json, sys
@@ -57,9 +58,8 @@ def test_a_month_is_loaded_under_all_its_names(hub: LoopbackHub, tmp_path: Path,
     # at main, each short name means the newer month
     assert everything[:1] == (0,)
     assert everything[1].splitlines()[-1] == "all 12 names load with the rows and hashes of the manifests"
-    assert {"config": "diffset-20221101-20221201", "short_name": "diffset-1112", "split": "train", "rows": 2} in (
-        json.loads(as_json[1])["rows"]
-    )
+    row = {"config": "diffset-20221101-20221201", "short_name": "diffset-1112", "split": "train", "rows": 2}
+    assert row in json.loads(as_json[1])["rows"]
 
 
 def test_of_other_months_the_listed_files_are_compared(hub: LoopbackHub, tmp_path: Path, inspect: Inspect) -> None:
@@ -73,16 +73,15 @@ def test_of_other_months_the_listed_files_are_compared(hub: LoopbackHub, tmp_pat
     hub.commit("dataset", REPO, {other: b"PAR1"})
     hub.repo("dataset", REPO).tags["2021.12"] = hub.repo("dataset", REPO).branches["main"]
     [(status, _, err)] = inspect([f"{REPO}@2021.12"])
-    assert (status, err) == (
-        1,
-        f"temporalwiki inspect: {REPO}@2021.12: {other}: not the file that the manifest describes\n",
-    )
+    said = f"temporalwiki inspect: {REPO}@2021.12: {other}: not the file that the manifest describes\n"
+    assert (status, err) == (1, said)
 
 
 FAULTS = {
     "damaged": f"{DIFFSET}: not the file that the manifest describes\n",
     "cut": f"{DIFFSET}: not the file that the manifest describes\n",
     "gone": f"{DIFFSET}: missing\n",
+    "stray": f"{STRAY}: no manifest lists it\n",
     "elsewhere": "diffset-1112: loads other files than the manifest lists\n",
     "unlisted": "diffset-1112: the card does not list it\n",
     "rows": "diffset-20211101-20211201: has {'train': 1} rows, but {'train': 3} in the manifest; ",
@@ -106,10 +105,10 @@ def test_each_fault_is_named(hub: LoopbackHub, tmp_path: Path, inspect: Inspect)
         hub.commit("dataset", REPO, {**files, **changed}, tag=tag)
     without = {path: content for path, content in files.items() if path != DIFFSET}
     hub.commit("dataset", REPO, without, remove=(DIFFSET,), tag="gone")
+    hub.commit("dataset", REPO, {**files, STRAY: data}, tag="stray")
     del hub.repo("dataset", REPO).tags["2021.12"]
-    for (status, out, err), (tag, fault) in zip(
-        inspect(*([f"{REPO}@{tag}"] for tag in FAULTS)), FAULTS.items(), strict=True
-    ):
+    found = inspect(*([f"{REPO}@{tag}"] for tag in FAULTS))
+    for (status, out, err), (tag, fault) in zip(found, FAULTS.items(), strict=True):
         assert status == 1 and out.startswith(f"{REPO}@{tag}: enwiki 20211101 to 20211201")
         assert err.startswith(f"temporalwiki inspect: {REPO}@{tag}: {fault}") and len(err.splitlines()) == 1
 

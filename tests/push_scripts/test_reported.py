@@ -44,10 +44,8 @@ LEFT_OUT = [
     *(({"value": value}, "not a percentage") for value in (100.1, -0.1, True, "30", None, [30], 10**400)),
     *(({"notes": notes}, OTHER) for notes in (None, "", "twiki_probes", 7, "x; temporalwiki twiki_probes 3")),
     *(({"revision": revision}, NO_DATA) for revision in (None, "main", "f" * 40, "../" * 13 + "x", "REPLACED")),
-    *(
-        ({"task_id": task}, "of a task that the dataset lacks")
-        for task in ("", "probes-20211101-20211201-deleted", "probes-20211201-20220101-changed", "../x", 7)
-    ),
+    *(({"task_id": task}, "of a task that the dataset lacks") for task in ("", TASK_ID.replace("changed", "deleted"),
+      TASK_ID.replace("2021", "2020"), "../x", 7)),
 ]  # fmt: skip
 
 
@@ -93,9 +91,8 @@ def test_of_doubles_a_verified_one_counts_and_then_the_newest(hub: LoopbackHub, 
     notes = entry(data)["notes"]
     put(hub, entry(data, value=1, date="2022-01-02"), entry(data, value=2, date="2022-01-03"))
     assert [row.value for row in reported_by_others(DATA, []).rows] == [2]
-    put(
-        hub, entry(data, value=3, date="2021-01-01", verifyToken="valid", notes=f"again; {notes}"), file=f"{FILE}.yaml"
-    )
+    again = entry(data, value=3, date="2021-01-01", verifyToken="valid", notes=f"again; {notes}")
+    put(hub, again, file=f"{FILE}.yaml")
     found = reported_by_others(DATA, [])
     assert [(row.value, row.verified) for row in found.rows] == [(3, True)]
     assert found.left_out == {"doubles": 2}

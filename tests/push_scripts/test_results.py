@@ -33,16 +33,13 @@ def results(hub: LoopbackHub, tmp_path: Path) -> Path:
     items = [dict(item) for item in a_result.facts(*range(1, 11))]
     # somebody's model, a model in memory that came from it, and another one
     for name, revision in ((f"{MODEL}@{commit}", commit), (MODEL, "memory"), ("other/model", "r")):
-        made = a_result.write_probes(
-            tmp_path / "results", "probes-1112", {"unchanged": items, "changed": items}, name=name, revision=revision
-        )
+        splits = dict.fromkeys(("unchanged", "changed"), items)
+        made = a_result.write_probes(tmp_path / "results", "probes-1112", splits, name=name, revision=revision)
         content = json.loads(made.path.read_text())
         content["data"]["dataset"] = f"{DATA}@2021.12"
         content["task"]["version"] = TwikiProbes.version
-        for split in ("unchanged", "changed"):
-            content["scores"][f"{split}/exact_match"] = {
-                "value": 30.0, "low": 25.0, "high": 35.0, "items": 10, "clusters": 9,
-            }  # fmt: skip
+        score = {"value": 30.0, "low": 25.0, "high": 35.0, "items": 10, "clusters": 9}
+        content["scores"] |= {f"{split}/exact_match": score for split in splits}
         made.path.write_text(json.dumps(content))
     return tmp_path / "results"
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from huggingface_hub import constants
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.fetch import unfinished_dump
@@ -37,42 +38,48 @@ def dumps(*dates: str, unfinished: tuple[str, ...] = ()) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def server() -> Iterator[FileServer]:
+def server(hub: LoopbackHub) -> Iterator[FileServer]:
     with FileServer(dumps("20211101", "20211201")) as server:
         yield server
 
 
+@pytest.fixture
 def job(server: FileServer, tmp_path: Path) -> MonthlyJob:
     folders = {"dumps": tmp_path / "dumps", "out": tmp_path / "temporalwiki", "work": tmp_path / "work"}
     return MonthlyJob("enwiki", REPO, **folders, machine=Machine(1, 1 << 30, "local"), source=DumpServer(server.url))
 
 
-def publish(tmp_path: Path, *months: tuple[str, str], empty: tuple[str, ...] = ()) -> None:
+def fault(job: MonthlyJob, said: str, day: datetime.date = DECEMBER) -> None:
+    with pytest.raises(InputError, match=said):
+        list(status(job, day))
+
+
+def publish(job: MonthlyJob, *months: tuple[str, str], empty: tuple[str, ...] = ()) -> None:
     """Publish months; those in ``empty`` get no probes of that split."""
     for prev, recent in months:
-        add_month(tmp_path / "temporalwiki", prev, recent, [article(int(recent))])
-        path = tmp_path / "temporalwiki" / "manifests" / f"{prev}-{recent}.json"
+        add_month(job.out, prev, recent, [article(int(recent))])
+        path = job.out / "manifests" / f"{prev}-{recent}.json"
         counts = json.loads(path.read_text())["counts"]
         for split in empty:
             counts["probes"][split] = {**counts["probes"][split], "kept": 0}
         rewrite(path, counts=counts)
-    list(publish_dataset(tmp_path / "temporalwiki", REPO, accept_jump=True))
+    list(publish_dataset(job.out, REPO, accept_jump=True))
 
 
-def test_all_is_well(hub: LoopbackHub, server: FileServer, tmp_path: Path) -> None:
-    publish(tmp_path, ("20211001", "20211101"), ("20211101", "20211201"))
+def test_all_is_well(hub: LoopbackHub, job: MonthlyJob) -> None:
+    publish(job, ("20211001", "20211101"), ("20211101", "20211201"))
     hub.requests.clear()
-    assert list(status(job(server, tmp_path), DECEMBER)) == [
+    assert list(status(job, DECEMBER)) == [
         f"{NAME}: published: 2021.11, 2021.12",
         f"{NAME}: the newest is 2021.12, 20211101 to 20211201, 19 days old",
     ]
     assert {request.method for request in hub.requests} <= {"GET", "HEAD"}
 
 
-def test_what_is_missing_and_pending_is_said(hub: LoopbackHub, server: FileServer, tmp_path: Path) -> None:
-    publish(tmp_path, ("20210601", "20210701"), ("20210901", "20211001"))
+def test_what_is_missing_and_pending_is_said(server: FileServer, job: MonthlyJob) -> None:
+    publish(job, ("20210601", "20210701"), ("20210901", "20211001"))
     server.files = dumps("20211101", "20211201", "20220101", unfinished=("20220101",))
-    assert list(status(job(server, tmp_path), datetime.date(2021, 11, 1)))[2:] == [
+    assert list(status(job, datetime.date(2021, 11, 1)))[2:] == [
         "missing: 20210701-20210801, between published months",
         "missing: 20210801-20210901, between published months",
         "pending: 20211001-20211101, to be made by the next run if its dumps are there",
@@ -82,59 +89,48 @@ def test_what_is_missing_and_pending_is_said(hub: LoopbackHub, server: FileServe
 
 
 @pytest.mark.parametrize(("day", "stale"), [("2022-01-15", False), ("2022-01-16", True)])
-def test_a_newest_month_of_more_than_45_days_is_a_fault(
-    day: str, stale: bool, hub: LoopbackHub, server: FileServer, tmp_path: Path
-) -> None:
-    publish(tmp_path, ("20211101", "20211201"))
-    lines = status(job(server, tmp_path), datetime.date.fromisoformat(day))
-    if not stale:
-        assert len(list(lines)) == 2
-        return
-    with pytest.raises(InputError, match=f"^{NAME}: the newest month, 2021.12, is 46 days old, more than 45$"):
-        list(lines)
+def test_a_newest_month_of_more_than_45_days_is_a_fault(day: str, stale: bool, job: MonthlyJob) -> None:
+    publish(job, ("20211101", "20211201"))
+    today = datetime.date.fromisoformat(day)
+    if stale:
+        fault(job, f"^{NAME}: the newest month, 2021.12, is 46 days old, more than 45$", today)
+    else:
+        assert len(list(status(job, today))) == 2
 
 
 @pytest.mark.parametrize("empty", [("changed",), ("unchanged",), ("changed", "unchanged")])
-def test_a_month_without_probes_of_a_split_is_a_fault(
-    empty: tuple[str, ...], hub: LoopbackHub, server: FileServer, tmp_path: Path
-) -> None:
-    publish(tmp_path, ("20211101", "20211201"), empty=empty)
+def test_a_month_without_probes_of_a_split_is_a_fault(empty: tuple[str, ...], job: MonthlyJob) -> None:
+    publish(job, ("20211101", "20211201"), empty=empty)
     expected = "; ".join(f"2021.12 has no {split} probes" for split in empty)
-    with pytest.raises(InputError, match=f"^{NAME}: {expected}$"):
-        list(status(job(server, tmp_path), DECEMBER))
+    fault(job, f"^{NAME}: {expected}$")
 
 
-def test_a_month_whose_publisher_was_killed_before_its_tag_is_a_fault(
-    hub: LoopbackHub, server: FileServer, tmp_path: Path
-) -> None:
-    publish(tmp_path, ("20211101", "20211201"))
+def test_a_month_whose_publisher_was_killed_before_its_tag_is_a_fault(hub: LoopbackHub, job: MonthlyJob) -> None:
+    publish(job, ("20211101", "20211201"))
     del hub.repo("dataset", REPO).tags["2021.12"]
-    with pytest.raises(InputError, match=r"2021\.12 has no tag; run `temporalwiki monthly` to add it"):
-        list(status(job(server, tmp_path), DECEMBER))
+    fault(job, r"2021\.12 has no tag; run `temporalwiki monthly` to add it")
 
 
-def test_nothing_published_is_a_fault(hub: LoopbackHub, server: FileServer, tmp_path: Path) -> None:
-    lines = status(job(server, tmp_path), DECEMBER)
+def test_nothing_published_is_a_fault(job: MonthlyJob) -> None:
+    lines = status(job, DECEMBER)
     assert next(lines) == f"{NAME}: published: nothing"
     assert next(lines).startswith("pending: 20211101-20211201,")
     with pytest.raises(InputError, match="no month is published"):
         next(lines)
 
 
-def test_without_a_dump_server_the_rest_is_said(hub: LoopbackHub, server: FileServer, tmp_path: Path) -> None:
-    publish(tmp_path, ("20211101", "20211201"))
+def test_without_a_dump_server_the_rest_is_said(server: FileServer, job: MonthlyJob) -> None:
+    publish(job, ("20211101", "20211201"))
     server.files = {}
-    lines = status(job(server, tmp_path), DECEMBER)
+    lines = status(job, DECEMBER)
     assert next(lines) == f"{NAME}: published: 2021.12"
     with pytest.raises(InputError, match="the dump server cannot be read, so pending months are unknown: enwiki: "):
         list(lines)
 
 
 def test_without_a_network_it_says_so_in_one_line(
-    server: FileServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    server: FileServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from huggingface_hub import constants
-
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # nobody listens
     assert main(["monthly", "--repo", REPO, "--status", "--mirror", server.url]) == 1
