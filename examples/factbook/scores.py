@@ -1,8 +1,7 @@
-"""Write every number of docs/study.md: python examples/factbook/scores.py OUT.parquet RESULTS [SMALL [RATES [FORMS]]]
+"""Write every number of docs/study.md: python examples/factbook/scores.py OUT.parquet [NAME=]RESULTS...
 
-experiment.yaml (or year.yaml), small.yaml, rates.yaml and the last command of study.sh write these folders of
-results. Methods are named "diff", "diff, small", "diff-1e-4, rates" and "diff, small, forms". The recipe demo-price
-has the numbers of docs/price.md.
+study.sh makes the folders of results. NAME follows the names of the methods: with small=..., "diff, small". The recipe
+demo-price has the numbers of docs/price.md.
 """
 
 from __future__ import annotations
@@ -208,11 +207,11 @@ def _number(
 
 
 if __name__ == "__main__":
-    out, *folders = map(Path, sys.argv[1:])
+    out, *given = sys.argv[1:]
     found = [
-        number | {"method": number["method"] + mark}
-        for folder, mark in zip(folders, ("", ", small", ", rates", ", small, forms"), strict=False)
-        for number in numbers(read_results(folder), folder)
+        number | {"method": ", ".join(filter(None, (number["method"], name)))}
+        for name, _, folder in (argument.rpartition("=") for argument in given)
+        for number in numbers(read_results(Path(folder)), Path(folder))
     ]
-    with whole_file(out) as part:
+    with whole_file(Path(out)) as part:
         pq.write_table(pa.Table.from_pylist(found, SCHEMA), part)

@@ -28,4 +28,4 @@ for method in diff study shuffled; do
         --tasks learned_and_forgotten --forms name,cloze,question --start factbook/small-start --output factbook/forms
 done
 python examples/factbook/scores.py docs/study/scores.parquet factbook/experiment/results \
-    factbook/small-experiment/results factbook/rates/results factbook/forms
+    small=factbook/small-experiment/results rates=factbook/rates/results 'small, forms=factbook/forms'
