@@ -89,7 +89,7 @@ def _only_judges(manifest: CklManifest) -> bool:
 
 def _is_judge(manifest: CklManifest, name: str) -> bool:
     judges = manifest.options.get("judges")
-    return isinstance(judges, list | dict) and name in judges  # a dict in older folders
+    return isinstance(judges, list) and name in judges
 
 
 def licences_of(manifests: Sequence[CklManifest]) -> list[str]:

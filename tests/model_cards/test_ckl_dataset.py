@@ -152,7 +152,7 @@ def test_who_decided_is_said_and_whether_it_was_a_person() -> None:
         about = "decided upon by annotators"
         return manifest(name, "annotated", counts=counts, options={"judges": judges}, about=about)
 
-    rules = decided("updatedlama", {"judge-rules": 1_234}, {"judge-rules": {"judge": "rules"}})  # of an older version
+    rules = decided("updatedlama", {"judge-rules": 1_234}, ["judge-rules"])
     both = decided("newlama", {"judge-x": 2, "al|ice": 3}, ["judge-x"])
     card = ckl_card([rules, both])
     assert "- `updatedlama`: judge-rules (a judge) 1,234\n" in section(card, "Counts")
