@@ -2,30 +2,17 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.json_files import fingerprint
-from temporalwiki.eval_harness.models.model import LIKELIHOODS, Model
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, FactScore, Model
 from temporalwiki.eval_harness.retrieval import reading
 from temporalwiki.eval_harness.scoring import Text
 from temporalwiki.eval_harness.task import Row, check_columns
 
 COLUMNS = ("subject", "relation", "object")
 UNSCORED = "longer than the context, or nothing to predict"
-
-
-class FactScore(NamedTuple):
-    """The negative log-likelihood of "subject relation object", in nats, and of the object in it.
-
-    An encoder-decoder model scores only the object, after ``<extra_id_0>``, so for it both are the same.
-    """
-
-    nll: float
-    tokens: int
-    object_nll: float
-    object_tokens: int
-    bytes: int  # of the scored text in UTF-8; without BOS, a model does not score the first token
 
 
 def complete(rows: Sequence[Row], split: str, excluded: Counter[str]) -> list[Row]:

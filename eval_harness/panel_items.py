@@ -12,7 +12,7 @@ from temporalwiki.base.json_files import fingerprint
 from temporalwiki.base.normalization import normalize
 from temporalwiki.base.options import did_you_mean
 from temporalwiki.builders.ckl.templates import find_template, one_line, unsafe_label
-from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of, score_facts
+from temporalwiki.eval_harness.facts import UNSCORED, identity, prompt_of, score_facts
 from temporalwiki.eval_harness.known import (
     FEWEST,
     Panel,
@@ -25,7 +25,7 @@ from temporalwiki.eval_harness.known import (
     margins,
     panels,
 )
-from temporalwiki.eval_harness.models.model import LIKELIHOODS, STORED, Model
+from temporalwiki.eval_harness.models.model import LIKELIHOODS, STORED, FactScore, Model
 from temporalwiki.eval_harness.references import choices_of, language_of
 from temporalwiki.eval_harness.retrieval import reading
 from temporalwiki.eval_harness.scoring import SENTINEL

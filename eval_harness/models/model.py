@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from accelerate import PartialState
 
@@ -16,7 +16,6 @@ from temporalwiki.base.progress import Progress
 from temporalwiki.methods.processes import processes
 
 if TYPE_CHECKING:
-    from temporalwiki.eval_harness.facts import FactScore
     from temporalwiki.eval_harness.scoring import Text, TokenScores
     from temporalwiki.methods.checkpoint import Checkpoint
 
@@ -25,6 +24,19 @@ WEIGHTS = "weights"  # its weights are here: ``loaded``, ``tokenizer``, ``copied
 REPLIES = "replies"  # it replies to questions: ``ask``
 STORED = "stored"  # it has scores of the facts of earlier results: ``stored``
 LOGGED = "logged"  # it has answers and likelihoods for the probes of a log: ``logged``
+
+
+class FactScore(NamedTuple):
+    """The negative log-likelihood of "subject relation object", in nats, and of the object in it.
+
+    An encoder-decoder model scores only the object, after ``<extra_id_0>``, so for it both are the same.
+    """
+
+    nll: float
+    tokens: int
+    object_nll: float
+    object_tokens: int
+    bytes: int  # of the scored text in UTF-8; without BOS, a model does not score the first token
 
 
 class Model:

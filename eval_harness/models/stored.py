@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from temporalwiki.base.errors import InputError
 from temporalwiki.builders.loading import exists
-from temporalwiki.eval_harness.facts import UNSCORED, FactScore, identity, prompt_of
+from temporalwiki.eval_harness.facts import UNSCORED, identity, prompt_of
 from temporalwiki.eval_harness.models.completions import CompletionsModel
 from temporalwiki.eval_harness.models.local import CachedModel
 from temporalwiki.eval_harness.models.logged import LoggedModel, is_log
-from temporalwiki.eval_harness.models.model import STORED, Model
+from temporalwiki.eval_harness.models.model import STORED, FactScore, Model
 from temporalwiki.eval_harness.models.server import COMPLETIONS, InterfaceModel, check_provider, is_interface
 from temporalwiki.eval_harness.results import PROVIDER, Result, read_result, result_files
 from temporalwiki.eval_harness.task import NothingToScoreError, Row

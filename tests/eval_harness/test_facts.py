@@ -7,8 +7,9 @@ import pytest
 from plain_transformers import fact, load
 from transformers import AutoTokenizer
 
-from temporalwiki.eval_harness.facts import FactScore, identity, prompt_of, score_facts
+from temporalwiki.eval_harness.facts import identity, prompt_of, score_facts
 from temporalwiki.eval_harness.models.local import CachedModel
+from temporalwiki.eval_harness.models.model import FactScore
 
 import tiny_models
 

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from temporalwiki.base.errors import InputError
-from temporalwiki.eval_harness.facts import FactScore, identity
+from temporalwiki.eval_harness.facts import identity
 from temporalwiki.eval_harness.models.local import CachedModel
+from temporalwiki.eval_harness.models.model import FactScore
 from temporalwiki.eval_harness.models.stored import StoredScores, _LeftOut, open_scores
 from temporalwiki.eval_harness.task import NothingToScoreError
 

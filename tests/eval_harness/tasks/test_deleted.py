@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from temporalwiki.eval_harness import facts as module
-from temporalwiki.eval_harness.facts import FactScore, identity
+from temporalwiki.eval_harness.facts import identity
+from temporalwiki.eval_harness.models.model import FactScore
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.tasks import deleted
 from temporalwiki.eval_harness.tasks.deleted import Deleted

@@ -15,8 +15,8 @@ import pytest
 
 from temporalwiki.base.errors import InputError, UsageError
 from temporalwiki.eval_harness import panel_items
-from temporalwiki.eval_harness.facts import FactScore
 from temporalwiki.eval_harness.models.local import CachedModel
+from temporalwiki.eval_harness.models.model import FactScore
 from temporalwiki.eval_harness.models.stored import StoredScores, open_scores
 from temporalwiki.eval_harness.panel_items import known_items, wording
 from temporalwiki.eval_harness.results import Result

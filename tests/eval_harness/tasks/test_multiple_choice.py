@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from temporalwiki.eval_harness.facts import FactScore
+from temporalwiki.eval_harness.models.model import FactScore
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.tasks import multiple_choice
 from temporalwiki.eval_harness.tasks.multiple_choice import MultipleChoice
