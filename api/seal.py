@@ -30,8 +30,8 @@ def seal(
 
     Args:
         data: the dataset folder. The seal of a first month can be written, but is published together with its month.
-        month: the coming month, that of the later snapshot.
-        seed: seed of all samples; by default that of the newest month.
+        month: the coming month, of the later snapshot.
+        seed: seed of all samples; by default the newest month's.
 
     Raises UsageError for a wrong month, and InputError for a month that is built or has another seal.
     """
