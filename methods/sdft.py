@@ -1,5 +1,6 @@
 """SDFT: the model with a new text in its context teaches the model without it."""
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -20,11 +21,12 @@ class SDFT(Method):
     """Self-distillation fine-tuning (Shenfeld et al. 2026, Algorithm 1), with texts in place of demonstrations.
 
     The student reads the first ``prompt`` tokens x of a document c, and goes on with ``length`` tokens y of its own,
-    drawn at temperature 1. The teacher is the same model, without gradients, which reads c before x and y. The loss is
+    drawn at temperature 1. The teacher, the model of the phase's start, reads c before x and y. The loss is
     KL(student(. | x, y<t) || teacher(. | c, x, y<t)), averaged over all tokens t of y.
 
-    The paper's teacher is a moving average of the student; here it is the student, so that a checkpoint holds all that
-    a run needs. The paper's loss has no cross entropy of the text; ``text`` adds it.
+    The paper's teacher is a moving average of the student, which a checkpoint would have to hold. A teacher that is
+    the student itself soon agrees with it without having learned anything. The paper's loss has no cross entropy of
+    the text; ``text`` adds it.
     """
 
     reads_logits: ClassVar[bool] = True
@@ -41,11 +43,15 @@ class SDFT(Method):
         return self.text
 
     def extra_loss(self, model: Model, examples: Callable[..., list[Batch]], phase: Phase) -> ExtraLoss:
-        """Return the function for the distillation term; raise UsageError if the model reads too few tokens."""
+        """Return the function for the distillation term; raise UsageError if the model reads too few tokens.
+
+        The teacher is a frozen copy of the starting checkpoint.
+        """
         longest, drawn = context_length(model.config), self.prompt + self.length
         if longest is not None and longest < drawn:
             raise UsageError(f"sdft: --prompt and --length are {drawn} tokens together, but the model reads {longest}")
         room = None if longest is None else longest - drawn
+        teacher = copy.deepcopy(model).eval().requires_grad_(False)
 
         def distil(model: nn.Module, batch: Batch, logits: torch.Tensor, share: StepShare) -> torch.Tensor:
             texts = documents(batch, self.prompt)
@@ -57,11 +63,11 @@ class SDFT(Method):
             with torch.no_grad():
                 read = self._drawn(model, begin)
                 both = [torch.cat([c[:room], xy])[None] for c, xy in zip(texts, read, strict=True)]
-                told = [model(one, use_cache=False).logits[0] for one in both]
+                told = [teacher(one, use_cache=False).logits[0] for one in both]
             model.train(training)
-            teacher = torch.stack([one[-1 - self.length : -1] for one in told]).float().log_softmax(-1)
+            wanted = torch.stack([one[-1 - self.length : -1] for one in told]).float().log_softmax(-1)
             student = model(read, use_cache=False).logits[:, -1 - self.length : -1].float().log_softmax(-1)
-            return (student.exp() * (student - teacher)).sum(-1).mean() * share.fraction
+            return (student.exp() * (student - wanted)).sum(-1).mean() * share.fraction
 
         return distil
 

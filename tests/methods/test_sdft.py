@@ -1,5 +1,6 @@
 """SDFT: the loss is the paper's, on tokens that the student draws itself."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,9 @@ def test_documents_are_found_and_short_ones_and_padding_left_out() -> None:
     assert [one.tolist() for one in documents(batch, 3)] == [ids[:6].tolist(), ids[9:18].tolist()]
 
 
-def expected(model: Any, texts: list[torch.Tensor], prompt: int, length: int) -> torch.Tensor:
+def expected(model: Any, start: Any, texts: list[torch.Tensor], prompt: int, length: int) -> torch.Tensor:
     """The loss as in the paper, without a cache, in double precision; it draws from the same random numbers."""
-    model = model.double().eval()
+    model, start = model.double().eval(), start.double().eval()
     y = torch.stack([text[:prompt] for text in texts])
     with torch.no_grad():
         for _ in range(length):
@@ -45,7 +46,7 @@ def expected(model: Any, texts: list[torch.Tensor], prompt: int, length: int) ->
         for at in range(prompt, prompt + length):
             student = model(input_ids=own[None, :at]).logits[0, -1].softmax(-1)
             with torch.no_grad():
-                teacher = model(input_ids=torch.cat([text, own[:at]])[None]).logits[0, -1].softmax(-1)
+                teacher = start(input_ids=torch.cat([text, own[:at]])[None]).logits[0, -1].softmax(-1)
             terms.append(sum(p * torch.log(p / q) for p, q in zip(student, teacher, strict=True)))
     return torch.stack(terms).mean()  # type: ignore[arg-type]
 
@@ -58,16 +59,21 @@ def test_loss_and_gradients_are_those_of_the_paper(kind: str, models: dict[str, 
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
+    distil = method.extra_loss(model, lambda *a, **k: [], Phase())
+    start = copy.deepcopy(model)
+    torch.manual_seed(4)
+    with torch.no_grad():  # the student learns, and its teacher stays
+        for p in model.parameters():
+            p.add_(torch.randn_like(p), alpha=0.02)
     logits = model(input_ids=batch["input_ids"]).logits
     torch.manual_seed(3)
-    distil = method.extra_loss(model, lambda *a, **k: [], Phase())
     loss = distil(model, batch, logits, HALF)
     loss.backward()
     assert model.training
     found = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
     torch.manual_seed(3)
-    reference = expected(model, documents(batch, 3), 3, 4)
+    reference = expected(model, start, documents(batch, 3), 3, 4)
     (reference * HALF.fraction).backward()
     assert loss.item() == pytest.approx(reference.item() * 0.5, rel=1e-4)
     assert loss.item() > 1e-3
