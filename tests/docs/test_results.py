@@ -13,7 +13,7 @@ Row = dict[str, Any]
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {  # -> its numbers, the years or months of its tables, and the fewest intervals and cells that it has
     "study.md": ("study/scores.parquet", ("20210101-20220101",), 60, 60),
-    "price.md": ("price.parquet", ("1112", "20210101-20220101"), 60, 60),
+    "price.md": ("price.parquet", ("1112", "1011", "20210101-20220101"), 100, 180),
     "software.md": ("software_known.parquet", ("20260701-20260801",), 13, 13),
 }
 INTERVAL = re.compile(r"(−?\d+) \[(−?\d+), (−?\d+|∞)\]")
