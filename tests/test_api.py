@@ -501,11 +501,13 @@ NO_MODEL: dict[str, tuple[Callable[[], object], str]] = {
     "a model without a tokenizer": (lambda: scored(tiny_models.model("gpt2", 309)), "a model in memory needs its tok"),
     "a name of a model on the disk": (lambda: scored("gpt2", name="x"), "name= is for a model in memory"),
     "an adapter to train": (
-        lambda: temporalwiki.train("diff", adapter(), "data", "diffset-1112"), "--model: an adapter in memory: merge"
+        lambda: temporalwiki.train("diff", adapter(), "data", "diffset-1112"),
+        "--model: an adapter in memory: merge",
     ),
     "a list to train on": (lambda: temporalwiki.train("diff", "gpt2", [1], "x"), "data is a folder, a Hub id, a Dat"),
     "data in memory for a cutoff": (
-        lambda: temporalwiki.cutoff("gpt2", PROBES_1112), "a cutoff reads all months of a dataset"  # type: ignore[arg-type]
+        lambda: temporalwiki.cutoff("gpt2", PROBES_1112),
+        "a cutoff reads all months of a dataset",  # type: ignore[arg-type]
     ),
     "facts of one split": (
         lambda: temporalwiki.ForgettingCallback(data=datasets.DatasetDict(changed=PROBES_1112["changed"])),
@@ -517,10 +519,12 @@ NO_MODEL: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "no steps": (lambda: temporalwiki.ForgettingCallback(data="data", every=0), "every must be at least 1, not 0"),
     "a config that is not there": (
-        lambda: temporalwiki.load_dataset("data", "diffset-1113"), "data: BuilderConfig 'diffset-1113' not found"
+        lambda: temporalwiki.load_dataset("data", "diffset-1113"),
+        "data: BuilderConfig 'diffset-1113' not found",
     ),
     "a split that is not there": (
-        lambda: temporalwiki.load_dataset("data", "diffset-1112", split="test"), 'data: Unknown split "test"'
+        lambda: temporalwiki.load_dataset("data", "diffset-1112", split="test"),
+        'data: Unknown split "test"',
     ),
     "an unknown option": (
         lambda: scored("gpt2", beam=2),
@@ -530,7 +534,7 @@ NO_MODEL: dict[str, tuple[Callable[[], object], str]] = {
         lambda: scored(tiny_models.model("gpt2", 200), tokenizer="gpt2"),
         "GPT2LMHeadModel: the tokenizer has 309 tokens",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", NO_MODEL)

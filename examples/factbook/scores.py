@@ -1,7 +1,7 @@
 """Write every number of docs/study.md: python examples/factbook/scores.py OUT.parquet [NAME=]RESULTS...
 
-study.sh makes the folders of results. NAME follows the names of the methods: with small=..., "diff, small". The recipe
-demo-price has the numbers of docs/price.md.
+RESULTS is a folder of results; study.sh makes the study's. With small=RESULTS, methods are named "diff, small". The
+recipe demo-price makes results for docs/price.md.
 """
 
 from __future__ import annotations

@@ -38,8 +38,8 @@ def folder(tmp_path: Path, hub: LoopbackHub) -> Path:
     return folder
 
 
-def turned(hub: LoopbackHub, more: dict[str, bytes] = {}) -> str:  # noqa: B006 - it is only read
-    """Turn the bytes of a file around, which keeps its size."""
+def turned(hub: LoopbackHub, **more: bytes) -> str:
+    """Turn the bytes of a file around, which keeps its size, and write ``more`` files."""
     return hub.commit("dataset", REPO, {**more, DIFFSET: hub.repo("dataset", REPO).files()[DIFFSET][::-1]})
 
 
@@ -49,7 +49,7 @@ DAMAGE: dict[str, Damage] = {
     "removed": (lambda hub: hub.commit("dataset", REPO, {}, remove=(DIFFSET,)), DIFFSET, "missing"),
     "cut": (lambda hub: hub.commit("dataset", REPO, {DIFFSET: b"PAR1"}), DIFFSET, OTHER),
     "changed, of the same size": (turned, DIFFSET, OTHER),
-    "changed, of the same size, and no LFS": (lambda hub: turned(hub, {".gitattributes": b""}), DIFFSET, OTHER),
+    "changed, of the same size, and no LFS": (lambda hub: turned(hub, **{".gitattributes": b""}), DIFFSET, OTHER),
     "one more shard": (lambda hub: hub.commit("dataset", REPO, {SHARD: b"PAR1"}), SHARD, "no manifest lists it"),
     "the card": (lambda hub: hub.commit("dataset", REPO, {}, remove=("README.md",)), "README.md", "missing"),
     "a manifest": (lambda hub: hub.commit("dataset", REPO, {}, remove=(MANIFEST,)), DIFFSET, "no manifest lists it"),

@@ -40,12 +40,12 @@ def put(hub: LoopbackHub, *entries: dict[str, Any], model: str = MODEL, file: st
 
 OTHER = "of another program or version of the task"
 NO_DATA = "on other data, or without the commit of their data"
+NO_TASKS = ("", TASK_ID.replace("changed", "deleted"), TASK_ID.replace("2021", "2020"), "../x", 7)
 LEFT_OUT = [
     *(({"value": value}, "not a percentage") for value in (100.1, -0.1, True, "30", None, [30], 10**400)),
     *(({"notes": notes}, OTHER) for notes in (None, "", "twiki_probes", 7, "x; temporalwiki twiki_probes 3")),
     *(({"revision": revision}, NO_DATA) for revision in (None, "main", "f" * 40, "../" * 13 + "x", "REPLACED")),
-    *(({"task_id": task}, "of a task that the dataset lacks") for task in ("", TASK_ID.replace("changed", "deleted"),
-      TASK_ID.replace("2021", "2020"), "../x", 7)),
+    *(({"task_id": task}, "of a task that the dataset lacks") for task in NO_TASKS),
 ]  # fmt: skip
 
 
