@@ -129,18 +129,11 @@ class ParquetWriter:
 class KeptFile(pq.ParquetFile):  # type: ignore[misc]
     """A Parquet file that a stage wrote. Reading raises InputError if the file is missing or damaged."""
 
-    def __init__(self, path: Path, verify: bool = True, metadata: pq.FileMetaData | None = None) -> None:
+    def __init__(self, path: Path, verify: bool = True) -> None:
         self.path = path
         with self._whole():
             # reading ahead helps with slow storage only: here it would wake threads for every few pages
-            super().__init__(
-                path, metadata=metadata, page_checksum_verification=verify, pre_buffer=False, filesystem=_LOCAL
-            )
-
-    @functools.cached_property
-    def unverified(self) -> KeptFile:
-        """The same file without the slow check of its pages, for values that have checksums of their own."""
-        return KeptFile(self.path, verify=False, metadata=self.metadata)
+            super().__init__(path, page_checksum_verification=verify, pre_buffer=False, filesystem=_LOCAL)
 
     @contextlib.contextmanager
     def _whole(self) -> Iterator[None]:

@@ -70,39 +70,43 @@ def lines(task: EntityExtractTask) -> Iterator[tuple[int, bytes]]:
     A line that begins exactly at the range's end belongs to the range, and the first, partial line to the range
     before. So each line is read once, wherever the dump's streams are cut.
     """
-    for place, block in line_blocks(task):
-        for line in block:
-            yield place, line
-            place += len(line) + 1
+    for place, data, bounds in line_blocks(task):
+        for start, end in bounds:
+            yield place + start, data[start:end]
 
 
-def line_blocks(task: EntityExtractTask) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield what ``lines`` yields in lists of lines, each list with the place of its first line.
+def line_blocks(task: EntityExtractTask) -> Iterator[tuple[int, bytes, list[tuple[int, int]]]]:
+    """Yield what ``lines`` yields in blocks: the place of a block, its bytes, and the start and end of its lines.
 
-    Raises InputError for a line longer than ``MAX_LINE`` bytes.
+    Most lines of a month are not parsed, and to copy them would take as long as to decompress them. Raises InputError
+    for a line longer than ``MAX_LINE`` bytes.
     """
     rest, place = b"", 0  # the start of a line that is not complete yet
     skip = task.start > 0  # the first line
     path = Path(task.file)
     range_end = path.stat().st_size if task.end is None else task.end
     for piece in pieces(path, task.start, task.allow_truncated, range_end, task.listed):
-        if task.end is not None and piece.stream >= task.end:
-            head, ended, _ = piece.data.partition(b"\n")
-            rest += head
-            if ended:
-                break
+        data = piece.data
+        if start := data.find(b"\n") + 1:
+            line = rest + data[:start]
+            if not skip:
+                yield place, line, [(0, len(line) - 1)]
+            if task.end is not None and piece.stream >= task.end:
+                return
+            place, skip = place + len(line) - start, False  # of the piece
+            bounds: list[tuple[int, int]] = []
+            while (end := data.find(b"\n", start)) >= 0:
+                bounds.append((start, end))
+                start = end + 1
+            yield place, data, bounds
+            place, rest = place + start, data[start:]
         else:
-            *block, rest = (rest + piece.data).split(b"\n")
-            if skip and block:
-                place, skip = place + len(block.pop(0)) + 1, False
-            if block:
-                yield place, block
-                place += sum(map(len, block)) + len(block)
+            rest += data
         if len(rest) > MAX_LINE:
             long = f"a line longer than {MAX_LINE >> 20} MB at {_place(task, place)}"
             raise InputError(f"{task.file}: {long}: not a Wikidata JSON dump, or a damaged one")
     if rest and not skip:
-        yield place, [rest]
+        yield place, rest, [(0, len(rest))]
 
 
 def _place(task: EntityExtractTask, place: int) -> str:
@@ -128,16 +132,15 @@ def run(task: EntityExtractTask, folder: Path) -> Report:
     ):
         rows, items = _RowBuffer(facts, entities), array("q")
         parser = _LineParser(task, reader, rows, properties_file)
-        for place, block in line_blocks(task):
-            json_bytes += sum(map(len, block)) + len(block)
-            known = _unchanged(block, base) if base is not None else [0] * len(block)
-            for line, item in zip(block, known, strict=True):
+        for place, data, bounds in line_blocks(task):
+            known = _unchanged(data, bounds, base) if base is not None else [0] * len(bounds)
+            for (start, end), item in zip(bounds, known, strict=True):
+                json_bytes += end - start + 1
                 if item and parser.in_list():
                     items.append(item)
                 else:
-                    parser.parse(line.strip(), place, record)
+                    parser.parse(data[start:end].strip(), place + start, record)
                     record += 1
-                place += len(line) + 1
             if len(items) >= _MAX_UNCHANGED:
                 kept += _write_unchanged(unchanged, items)
         kept += _write_unchanged(unchanged, items)
@@ -255,12 +258,12 @@ class _LineParser:
             self.dropped["cut_line"] = 1
 
 
-def _unchanged(block: Sequence[bytes], base: RevisionIndex) -> list[int]:
+def _unchanged(data: bytes, bounds: Sequence[tuple[int, int]], base: RevisionIndex) -> list[int]:
     """Return for each line the number of its item if the base has it in the same revision, else 0."""
-    items, revisions = np.zeros(len(block), np.int64), np.zeros(len(block), np.int64)
-    for at, line in enumerate(block):
-        tail = ITEM_END.search(line, max(0, len(line) - ITEM_END_LENGTH))
-        if tail is not None and (head := ITEM_START.match(line)) is not None:
+    items, revisions = np.zeros(len(bounds), np.int64), np.zeros(len(bounds), np.int64)
+    for at, (start, end) in enumerate(bounds):
+        tail = ITEM_END.search(data, max(start, end - ITEM_END_LENGTH), end)
+        if tail is not None and (head := ITEM_START.match(data, start, end)) is not None:
             items[at], revisions[at] = int(head[1]), int(tail[1])
     found: list[int] = np.where(base.has(items, revisions), items, 0).tolist()
     return found

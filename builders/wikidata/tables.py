@@ -182,9 +182,10 @@ class BucketWriter:
     def add_table(self, table: pa.Table) -> None:
         """Add the rows of a table with this writer's schema."""
         places = table["bucket"].to_numpy().astype(np.uint8)
-        order = np.argsort(places, kind="stable")
-        table = table.take(pa.array(order))
-        starts = np.searchsorted(places[order], np.arange(BUCKETS + 1))
+        if (places[1:] < places[:-1]).any():  # rows of another extract are sorted already
+            order = np.argsort(places, kind="stable")
+            table, places = table.take(pa.array(order)), places[order]
+        starts = np.searchsorted(places, np.arange(BUCKETS + 1))
         for held, (first, end) in zip(self._held, pairwise(starts.tolist()), strict=True):
             if end > first:
                 held.append(table.slice(first, end - first))

@@ -37,7 +37,8 @@ from temporalwiki.builders.wikipedia.sentences import (
 from temporalwiki.builders.wikipedia.titles import titles_among
 
 VERSION = 5
-RANGE = 128 << 20  # bytes of the recent snapshot's wikitext a task, which holds it compressed
+RANGE = 128 << 20  # bytes of the recent snapshot's wikitext a task
+_GROUPS = 4  # row groups whose texts are held; pages are asked for nearly in the order of the dump
 
 CHANGED = pa.schema(
     {
@@ -234,7 +235,7 @@ class Article:
     def wikitext(self) -> str:
         """Its wikitext, unpacked at every access. Raises InputError if it is damaged."""
         try:
-            wikitext = unpack(self._articles.columns["packed"][self.at].as_buffer(), self["size"])
+            wikitext = unpack(self._articles.packed(self.at), self["size"])
         except (pa.ArrowInvalid, OSError):
             wikitext = b""
         if hashlib.sha1(wikitext, usedforsecurity=False).digest() != self._articles.sha1s[self.at].tobytes():
@@ -244,32 +245,43 @@ class Article:
 
 
 class Articles:
-    """The articles of an extract with ids in [first, end), in memory, sorted by id, one for each page.
+    """The articles of an extract with ids in [first, end), sorted by id, one for each page.
 
-    If an extract has several rows for a page, the newest revision counts, and of equal revisions the last row.
+    If an extract has several rows for a page, the newest revision counts, and of equal revisions the last row. The
+    texts stay in the files until they are asked for.
     """
 
     def __init__(self, folder: Path, first: int, end: int) -> None:
         self.folder = folder
-        checked = [name for name in ARTICLES.names if name != "packed"]  # each text has a checksum of its own
-        found = [ARTICLES.empty_table()]
+        self._groups: list[tuple[Path, int]] = []
+        self._texts = functools.lru_cache(_GROUPS)(functools.partial(_texts, self._groups))
+        schema = pa.schema([field for field in ARTICLES if field.name != "packed"])
+        found, places = [schema.empty_table()], [np.empty((0, 2), np.int64)]
         for path in files(folder, "articles"):
             for file, group in _groups(path, first, end):
-                rows = file.read_row_group(group, checked)
-                packed = file.unverified.read_row_group(group, ["packed"])["packed"]
-                rows, ids = rows.append_column(ARTICLES.field("packed"), packed), rows["page_id"].to_numpy()
-                found.append(rows.filter(pa.array((ids >= first) & (ids < end))).cast(ARTICLES))
+                rows = file.read_row_group(group, schema.names)
+                ids = rows["page_id"].to_numpy()
+                wanted = np.flatnonzero((ids >= first) & (ids < end))
+                found.append(rows.take(pa.array(wanted)).cast(schema))
+                places.append(np.column_stack([np.full(len(wanted), len(self._groups)), wanted]))
+                self._groups.append((path, group))
         table = pa.concat_tables(found)
         pages, revisions = (table[name].to_numpy() for name in ("page_id", "revision_id"))
         order = np.lexsort((revisions, pages))
         last = np.append(np.diff(pages[order]) > 0, True)[: len(order)]  # the last row of each page
         self.duplicates = len(order) - int(last.sum())
         table = table.take(pa.array(order[last]))
-        self.columns = {name: table[name].combine_chunks() for name in ARTICLES.names}
+        self._places = np.concatenate(places)[order[last]]  # the row group and the row of each article
+        self.columns = {name: table[name].combine_chunks() for name in schema.names}
         # as integers: datetime objects take longer to make than the rest of a row
         self.columns["timestamp"] = self.columns["timestamp"].cast(pa.int64())
         self.page_ids, self.revision_ids = (self.columns[name].to_numpy() for name in ("page_id", "revision_id"))
         self.sha1s = byte_strings(table["sha1"])
+
+    def packed(self, at: int) -> pa.Buffer:
+        """Return the compressed wikitext of an article."""
+        group, row = self._places[at].tolist()
+        return self._texts(group)[row].as_buffer()
 
     def __getitem__(self, at: int) -> Article:
         return Article(self, at)
@@ -281,6 +293,13 @@ class Articles:
         """Return the article of a page, or None."""
         at = int(np.searchsorted(self.page_ids, page_id))
         return self[at] if at < len(self) and self.page_ids[at] == page_id else None
+
+
+def _texts(groups: Sequence[tuple[Path, int]], at: int) -> pa.ChunkedArray:
+    """Return the compressed texts of a row group."""
+    path, number = groups[at]
+    with KeptFile(path, verify=False) as file:  # each text has a checksum of its own
+        return file.read_row_group(number, ["packed"])["packed"]
 
 
 def _groups(path: Path, first: int, end: int) -> Iterator[tuple[KeptFile, int]]:

@@ -236,7 +236,7 @@ def without_run(build: dict[str, Any]) -> dict[str, Any]:
 def full(dumps: Path, tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """Builds of both months that parse every item."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(extract, "_unchanged", lambda block, _base: [0] * len(block))
+        patch.setattr(extract, "_unchanged", lambda _data, bounds, _base: [0] * len(bounds))
         return [without_run(built(dumps, tmp_path_factory.mktemp("full") / "out", month)) for month in MONTHS]
 
 
