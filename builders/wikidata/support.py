@@ -77,16 +77,16 @@ _AFTER = re.compile(r"(?: |-|–)([^\W\d_][\w'’-]*)")
 
 
 class LinkText(NamedTuple):
-    """The text of some links of an article, and the titles of the pages to which they lead; all are folded."""
+    """The folded text of some links of an article, and the titles of the pages to which they lead."""
 
     text: str
-    titles: list[str]
-    hashes: frozenset[bytes]  # of the titles as they are
+    titles: Collection[str]
+    hashes: frozenset[bytes]  # of the titles
 
     @classmethod
     def of(cls, text: str, titles: Collection[str]) -> Self:
         """Return the links with this text."""
-        return cls(fold(plain(text)), [fold(plain(title)) for title in titles], frozenset(map(title_hash, titles)))
+        return cls(fold(plain(text)), titles, frozenset(map(title_hash, titles)))
 
 
 class Names:
@@ -106,7 +106,7 @@ class Names:
             text
             for text, titles, _ in others
             if any(name in text and name != text for name in (self.label, *self.linked))
-            or (text == self.label and any(_is_another(to, text) for to in titles))
+            or (text == self.label and any(_is_another(fold(plain(to)), text) for to in titles))
         ]
 
     def find(self, sentence: str, folded: str) -> Iterator[tuple[int, int]]:

@@ -101,7 +101,9 @@ def links(wikitext: str) -> dict[str, set[str]]:
         if "%" in target or "&" in target:
             target = html.unescape(urllib.parse.unquote(target))
         title = " ".join(INVISIBLE.sub("", target).replace("_", " ").split())
-        before = _BEFORE_LINK.match(wikitext, max(0, match.start() - 9), match.start())
+        start, before = match.start(), None
+        if not wikitext[start - 1 : start].isascii():  # the pattern takes longer than the rest
+            before = _BEFORE_LINK.match(wikitext, max(0, start - 9), start)
         shown = html.unescape((before[0] if before else "") + (text or target) + ending)
         shown = " ".join(shown.replace("''", "").split())
         if title and shown:
