@@ -10,6 +10,7 @@ import yaml
 from huggingface_hub import DatasetCard
 
 from temporalwiki.base.errors import InputError
+from temporalwiki.builders.dataset_folder import check_place
 from temporalwiki.builders.inspection import describe
 from temporalwiki.builders.manifests import BuiltManifest, CklManifest, ImportedManifest, read_manifests
 from temporalwiki.model_cards.eval_yaml import eval_yaml
@@ -101,6 +102,7 @@ def _read(data: bytes) -> BuiltManifest | ImportedManifest | CklManifest | None:
         other.unlink()
     file(f"dataset/manifests/{stem}.json", data)
     try:
+        check_place(folder() / "dataset")  # as a build does before all else
         [manifest] = read_manifests(folder() / "dataset")
         describe(folder() / "dataset")
     except InputError as error:

@@ -4,17 +4,52 @@ import copy
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
-HOSTILE: tuple[Any, ...] = (
-    *(None, True, 0, -1, 1.5, 1e308, 2**31, 2**63, -(2**63) - 1, 10**30, "", "0", [], {}, [[]], [None], {"": {}}),
-    *("../../x", "a/b", "/etc/passwd", "C:\\x", ".", "nul\0nul", "a\nb", "a\r\nb", "---\n", "\u2028", "\u202e"),
-    *("\x85", "<script>x</script>", "{{x}}", "${x}", "`x`", "| a |", "=1+1", "@x", "'", '"', "!!python/object:x"),
-    *("&a *a", "a: b", "\ud800", "\U0001f600", "e\u0301", "ﬀ", "x" * 300, "null", "true", "1e5", "2021-10-01", "nan"),
-    *("Q0", "P1", "%s", float("nan"), float("inf"), "+99999999999999999-00-00T", "20211101", "99999999", "0" * 40),
-    *("-", "config"),
+_INSTEAD: tuple[Any, ...] = (
+    *(None, True, -1, 0.5, 10**400, float("nan"), float("inf"), [], {}, [None], [{"a": [{}]}]),
+    *("", "../../x", "\ud800", "nul\0nul"),
 )
+HOSTILE = (
+    *_INSTEAD,
+    *(0, 1.5, 1e308, 2**31, 2**63, -(2**63) - 1, 10**30, "0", [[]], {"": {}}),
+    *("a/b", "/etc/passwd", "C:\\x", ".", "a\nb", "a\r\nb", "---\n", "\u2028", "\u202e"),
+    *("\x85", "<script>x</script>", "{{x}}", "${x}", "`x`", "| a |", "=1+1", "@x", "'", '"', "!!python/object:x"),
+    *("&a *a", "a: b", "\U0001f600", "e\u0301", "ﬀ", "x" * 300, "null", "true", "1e5", "2021-10-01", "nan"),
+    *("Q0", "P1", "%s", "+99999999999999999-00-00T", "20211101", "99999999", "0" * 40, "-", "config"),
+)
+_NO_JSON = (
+    *(b"", b'{"schema": 1, "ta', b"[" * 100_000, b"[" * 100_000 + b"]" * 100_000, b'{"schema":' * 100_000),
+    *(b"1" * 5_000, b"NaN", bytes(10), b'{"a": "\xff"}', '{"a": 1}'.encode("utf-16"), b'{"schema": 1, "schema": []}'),
+)
+
+
+def every_mutation(data: bytes) -> Iterator[bytes]:
+    """Yield JSON with each field removed or replaced by a wrong value, the values alone, and what is not JSON.
+
+    Of a list, only the first entry is changed.
+    """
+    for place in _places(json.loads(data)):
+        for value in (..., *_INSTEAD):
+            changed = json.loads(data)
+            at, *keys = changed, *place[:-1]
+            for key in keys:
+                at = at[key]
+            if value is ...:
+                del at[place[-1]]
+            else:
+                at[place[-1]] = value
+            yield json.dumps(changed).encode()
+    yield from (json.dumps(value).encode() for value in _INSTEAD)
+    yield from _NO_JSON
+
+
+def _places(value: Any) -> Iterator[tuple[Any, ...]]:
+    keys = value if isinstance(value, dict) else range(len(value[:1])) if isinstance(value, list) else ()
+    for key in keys:
+        yield (key,)
+        yield from ((key, *inner) for inner in _places(value[key]))
 
 
 def mutate(data: bytes, longest: int, seed: int, plain: Callable[[bytes, int], bytes]) -> bytes:

@@ -13,7 +13,7 @@ from huggingface_hub import ModelCard
 from temporalwiki.base.errors import InputError
 from temporalwiki.base.markdown import one_line
 from temporalwiki.eval_harness.models.local import training
-from temporalwiki.eval_harness.results import Result, read_result
+from temporalwiki.eval_harness.results import Outcome, Result, read_result, write_result
 from temporalwiki.model_cards.eval_results import HubDataset
 from temporalwiki.model_cards.model import Base, Card, model_card
 from temporalwiki.push_scripts.model import read_record
@@ -50,6 +50,9 @@ FOUND: tuple[bytes, ...] = (
 WORDS = (*results.WORDS, b"\\u0085", b"\\u2028", b"---", b"```", b"$x$", b"|", b"<script>x</script>", b"[a](b)")
 LONGEST = 8192
 _HUB = {"ORG/d@2021.12": HubDataset("ORG/d", "c" * 40, {})}
+_OF_TASK = {"task": {"name": "t", "version": 1, "options": {}}}
+_OF_TASK |= {"data": {"dataset": "d", "config": "c", "rows": {}, "hash": "h"}}
+_OF_MODEL = {"name": "m", "revision": "r", "precision": "fp32"}
 _LICENCE = ("license", "license_name", "license_link")
 _ESCAPED = re.compile(r"\\(.)")
 
@@ -57,23 +60,34 @@ _ESCAPED = re.compile(r"\\(.)")
 def check(data: bytes) -> None:
     try:
         given = json.loads(data)
-        of_base, result = given.get("base"), given.get("result")
-        (folder() / "checkpoint").mkdir(exist_ok=True)
-        file("checkpoint/training.json", json.dumps(given["training"]).encode())
-    except (ValueError, KeyError, AttributeError, RecursionError):
-        return
+        said = json.dumps(given["training"]).encode()
+    except (ValueError, KeyError, TypeError, RecursionError):
+        given, said = {}, data
+    place = file("checkpoint/training.json", said).parent
+    of_base, result = given.get("base"), given.get("result")
     try:
-        record = read_record(folder() / "checkpoint")
-        history = training(str(folder() / "checkpoint"))
+        history = _history(place)
+        record = read_record(place)
         scored = [_result(result)] if result is not None else []
     except InputError as error:
         placed = str(folder()) in str(error) or "cannot look for this file" in str(error)
-        assert placed and "\n" not in str(error), f"not one line with the file: {error}"
+        assert placed and "\n" not in str(error) and len(str(error)) < 2000 + len(data), f"not one line: {error}"
         return
     base = Base("ORG/gpt2", "b" * 40, _licence(of_base)) if of_base is not None else None
     for kind in ("model", "adapter", "expansion"):
         card = Card("ORG/m", "2021.12", kind, record, history, base, None, ["en"], scored, _HUB)  # type: ignore[arg-type]
         _check_card(card, model_card(card))
+
+
+def _history(place: Path) -> dict[str, Any]:
+    """Return how a checkpoint was trained, without what is wrong: a result that says so can be read again."""
+    path, history = folder() / "m" / "r.json", training(str(place))
+    write_result(path, _OF_TASK | {"model": _OF_MODEL | history}, Outcome({}, [{"id": "1"}], {}), {})
+    try:
+        read_result(path)
+    except InputError as error:
+        raise AssertionError(f"of a model with this record no result can be read: {error}") from None
+    return history
 
 
 def _result(given: Any) -> Result:

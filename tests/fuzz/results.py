@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import asdict
+from typing import Any
 
 import yaml
 
@@ -22,7 +23,7 @@ from fuzz.json_text import mutate as mutate
 _SCORE = {"value": 30.5, "low": 28.0, "high": 33.25, "items": 9, "clusters": 8}
 _MODEL = {"base": "gpt2", "label": "lora, rank 4", "learning_rate": 0.001, "method": "lora", "name": "ORG/lora-1112"}
 _MODEL |= {"parameters": {"total": 100, "trainable": 10}, "precision": "fp32", "revision": "a" * 40, "tokens": 1000}
-_RESULT = {
+_RESULT: dict[str, Any] = {
     "data": {
         "config": "probes-1112",
         "dataset": "ORG/d@2021.12",
@@ -37,12 +38,17 @@ _RESULT = {
     | {"light-tuned/average/f1": _SCORE},
     "task": {"name": "twiki_probes", "options": {"beams": 1}, "version": 1},
 }
+_NEWER = {"day": "2021-10-31", "model": "m", "kept": {"changed": 3}, "dropped": {"changed": 1}}
+_PASSAGES = {"source": "diffset-1112", "version": 1, "top_k": 5, "hash": "h", "found": {"changed": 3}}
+_MORE = {"data": _RESULT["data"] | {"newer": _NEWER, "retrieved": _PASSAGES}}
+_MORE |= {"leak": {"model": "m", "facts": 3, "new": 1}}
 _LAMA = {"task": {"name": "lama", "version": 1, "options": {}}, "scores": {"exact_match": _SCORE}}
 _BASE = {"name": "base", "revision": "r", "precision": "bf16", "method": None, "trained_on": [], "base": None}
 SEEDS = (
     json.dumps(_RESULT).encode(),
     json.dumps(_RESULT | {"model": _BASE, "excluded": {}, "run": {}}).encode(),
     json.dumps(_RESULT | _LAMA).encode(),
+    json.dumps(_RESULT | _MORE).encode(),
     json.dumps(_RESULT | {"scores": {"f1": {"value": "1"}}}).encode(),
     b'{"schema": 2, "task": {}, "model": {}, "data": {}, "scores": {}, "excluded": {}}',
 )

@@ -59,6 +59,7 @@ PLANTED: dict[str, tuple[str, Any]] = {
     "cards": ("model_cards.dataset.loadable", lambda _configs: {}),
     "ckl_lines": ("builders.ckl.kilt.RowCounts.drop", lambda _self, _reason: None),
     "compressed": ("builders.streams._decodes", lambda *_: True),
+    "cutoffs": ("eval_harness.leaderboard.cutoffs._counted", int),
     "experiment": ("eval_harness.experiment.recipe._checked", lambda value, _kind, _where: value),
     "model_card": ("model_cards.model._tests", lambda _result: []),
     "model_folders": ("methods.checkpoint._check_safetensors", lambda _name, _where: None),
