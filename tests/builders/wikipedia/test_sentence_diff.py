@@ -185,6 +185,11 @@ def run_both(
     return tables, reports[0]
 
 
+@pytest.mark.fault(
+    "pages that move and vanish",
+    "a page is moved, undeleted, merged into another, deleted, or turned into a redirect or back",
+    "each is correctly new, updated, unchanged or deleted; nothing is lost",
+)
 def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> None:
     prev = [
         page(1, "Same", "Old text stays.", revision_id=11),
@@ -203,7 +208,7 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
         page(1, "Same", "Old text stays.", revision_id=11),
         page(2, "Null edit", "Old text stays.", revision_id=112),
         page(3, "Markup", "Old text ''stays''.", revision_id=113),
-        page(4, "Updated", "Old text stays! It is {{very}} long.", revision_id=114, at="2021-11-20T10:00:00Z"),
+        page(4, "Has moved", "Old text stays! It is {{very}} long.", revision_id=114, at="2021-11-20T10:00:00Z"),
         page(5, "Was a redirect", "An article now.", revision_id=115, parent=15),
         page(6, "Moved", "Text.", revision_id=116, parent=16),
         page(7, "Shrinks", "Old text stays.", revision_id=117),
@@ -221,7 +226,7 @@ def test_every_article_is_accounted_for_by_kind_and_reason(tmp_path: Path) -> No
     updated = {4: 14, 5: 15, 6: 16, 11: None}
     assert kinds == {i: ("updated", before) for i, before in updated.items()} | dict.fromkeys((10, 21), ("new", None))
     assert tables["diffset"][4]["sentences"] == [["It is long."]]
-    assert tables["diffset"][4]["revision_id"] == 114
+    assert (tables["diffset"][4]["title"], tables["diffset"][4]["revision_id"]) == ("Has moved", 114)
     assert str(tables["diffset"][4]["timestamp"]) == "2021-11-20 10:00:00+00:00"
     gone = {i: (row["kind"], row["revision_id"], row["sentences"]) for i, row in tables["deletions"].items()}
     assert gone == {
