@@ -1,4 +1,4 @@
-"""Make tiny models for the methods that add layers, with weights so large that no tolerance hides a difference."""
+"""Tiny models with weights so large that no tolerance hides a difference, and what they compute and learn."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,44 +6,32 @@ from typing import Any
 
 import torch
 from torch import nn
-from transformers import (
-    AutoModelForCausalLM,
-    AutoModelForSeq2SeqLM,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    T5Config,
-    T5ForConditionalGeneration,
-)
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from temporalwiki.methods.expansion import SPEC
 
+import tiny_models
 from a_folder import rewrite
 
 VOCABULARY = 60
 
 
-def gpt2(**more: Any) -> GPT2LMHeadModel:
-    plain = {"n_embd": 32, "n_layer": 4, "n_head": 4, "n_positions": 64, "vocab_size": VOCABULARY}
+def base(kind: str, **changes: Any) -> Any:
+    """Return a model of a kind; ``changes`` are of its configuration."""
     tokens = {"bos_token_id": 1, "eos_token_id": None, "pad_token_id": 0}
-    torch.manual_seed(1)
-    return GPT2LMHeadModel(GPT2Config(**{**plain, "initializer_range": 0.3, **tokens, **more})).eval()
+    return tiny_models.model(kind, VOCABULARY, 1, **{"initializer_range": 0.3, **tokens, **changes}).eval()
 
 
-def llama(**more: Any) -> LlamaForCausalLM:
-    plain = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 4, "num_attention_heads": 4}
-    tokens = {"vocab_size": VOCABULARY, "bos_token_id": 1, "eos_token_id": None, "pad_token_id": 0}
-    torch.manual_seed(1)
-    plain |= {"initializer_range": 0.3}
-    return LlamaForCausalLM(LlamaConfig(**{**plain, "num_key_value_heads": 2, **tokens, **more})).eval()
+def gpt2(**changes: Any) -> Any:
+    return base("gpt2", **changes)
 
 
-def t5(**more: Any) -> T5ForConditionalGeneration:
-    plain = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 4, "num_heads": 4, "vocab_size": VOCABULARY}
-    torch.manual_seed(1)
-    config = T5Config(**{**plain, "decoder_start_token_id": 0, "eos_token_id": None, **more})
-    return T5ForConditionalGeneration(config).eval()
+def llama(**changes: Any) -> Any:
+    return base("llama", **changes)
+
+
+def t5(**changes: Any) -> Any:
+    return base("t5", **changes)
 
 
 def ids(rows: int = 2, length: int = 9, seed: int = 3) -> torch.Tensor:
@@ -55,18 +43,21 @@ def batch(model: Any) -> dict[str, torch.Tensor]:
     return {"input_ids": ids(), **labels}
 
 
+@torch.no_grad()
 def logits(model: Any) -> torch.Tensor:
-    with torch.no_grad():
-        return model(**batch(model), use_cache=False).logits
+    return model.eval()(**batch(model), use_cache=False).logits
 
 
-def train(model: Any, steps: int = 1) -> None:
-    """Move all parameters that are trained."""
-    optimizer = torch.optim.SGD([p for p in model.parameters() if p.requires_grad], lr=0.5)
+def train(model: Any, steps: int = 1, after_step: Callable[[Any], object] = lambda model: None) -> Any:
+    """Move all parameters that are trained, and return the model."""
+    moved = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW(moved, lr=0.02, weight_decay=0.0)
     for _ in range(steps):
         model(**batch(model), use_cache=False).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+        after_step(model)
+    return model
 
 
 def spread(module: nn.Module) -> None:

@@ -14,10 +14,8 @@ from transformers import (
     AutoTokenizer,
     GPT2Config,
     GPT2LMHeadModel,
-    LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
-    T5Config,
     T5ForConditionalGeneration,
     T5Tokenizer,
 )
@@ -45,20 +43,30 @@ def tokenizer(kind: str) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
 
 
-def model(kind: str, vocabulary: int, seed: int = 0) -> Any:
-    """Return a model with random weights, 4 layers and width 32."""
+_SPECIAL = {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
+_SIZES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "gpt2": (
+        GPT2LMHeadModel,
+        {"n_positions": 256, "n_embd": 32, "n_layer": 4, "n_head": 4, "bos_token_id": 0, "eos_token_id": 0},
+    ),
+    "llama": (
+        LlamaForCausalLM,
+        {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4}
+        | {"num_key_value_heads": 2, "max_position_embeddings": 256, **_SPECIAL},
+    ),
+    "t5": (
+        T5ForConditionalGeneration,
+        {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 4, "num_heads": 4, "decoder_start_token_id": 0},
+    ),
+}
+
+
+def model(kind: str, vocabulary: int, seed: int = 0, **changes: Any) -> Any:
+    """Return a model with random weights, 4 layers and width 32; ``changes`` are of its configuration."""
+    made, sizes = _SIZES[kind]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        if kind == "gpt2":
-            sizes = {"n_positions": 256, "n_embd": 32, "n_layer": 4, "n_head": 4, "bos_token_id": 0, "eos_token_id": 0}
-            return GPT2LMHeadModel(GPT2Config(vocab_size=vocabulary, **sizes))
-        if kind == "llama":
-            sizes = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4, "num_attention_heads": 4}
-            sizes |= {"num_key_value_heads": 2, "max_position_embeddings": 256}
-            sizes |= {"bos_token_id": 0, "eos_token_id": 1, "pad_token_id": 2}
-            return LlamaForCausalLM(LlamaConfig(vocab_size=vocabulary, **sizes))
-        sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 4, "num_heads": 4, "decoder_start_token_id": 0}
-        return T5ForConditionalGeneration(T5Config(vocab_size=vocabulary, **sizes))
+        return made(made.config_class(**{"vocab_size": vocabulary, **sizes, **changes}))
 
 
 def words(*vocabulary: str, bos: bool) -> Any:

@@ -65,15 +65,6 @@ def parts(model: Any) -> Any:
     return model.k_adapter.phases if hasattr(model, "k_adapter") else model.encoder.modular
 
 
-def learn(model: Any) -> None:
-    """Train until layers that start without an effect have a clear one."""
-    optimizer = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=0.05)
-    for _ in range(8):
-        model(**batch(model), use_cache=False).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-
 def attach(kind: str, model: Any, folder: Path | str) -> Any:
     return (modular if kind == "modular" else k_adapter).attach(model, folder)
 
@@ -165,9 +156,9 @@ def test_nothing_is_computed_backwards_through_a_frozen_model(model: Any) -> Non
 
 def test_a_second_phase_adds_to_the_first(kind: str, method: Callable[..., Method]) -> None:
     model = method(scale=0.5).prepare(MODELS[kind](), Phase())
-    learn(model.train())
+    train(model.train(), steps=15)
     model = method(scale=0.25, k=1).prepare(model, Phase(seed=1))
-    learn(model.train())
+    train(model.train(), steps=15)
     run = model.eval().get_encoder() if MODELS[kind] is t5 else model.eval().base_model
     out = []
     for scales in ((0.0, 0.0), (0.5, 0.0), (0.0, 0.25), (0.5, 0.25)):

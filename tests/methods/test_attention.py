@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from transformers import AutoModelForCausalLM, GPT2Config, LlamaConfig, T5Config, T5ForConditionalGeneration
+from transformers import T5Config, T5ForConditionalGeneration
 from transformers import modeling_flash_attention_utils as library
 
 from temporalwiki.base.errors import UsageError
@@ -18,7 +18,9 @@ from temporalwiki.methods import attention
 from temporalwiki.methods.architecture import mixes_documents
 from temporalwiki.methods.attention import check_kernels, is_flash, one_row, set_attention
 
+import tiny_models
 import tiny_training
+from tiny_methods import sharpened
 
 LENGTH = 12
 # three rows of the documents in digits; row 1 goes on with the last document of row 0, and row 2 is one document
@@ -77,18 +79,9 @@ def kernel(monkeypatch: pytest.MonkeyPatch) -> Kernel:
     return found
 
 
-def tiny(kind: str, name: str = "sdpa", **more: Any) -> Any:
-    torch.manual_seed(0)
-    config: Any = (
-        GPT2Config(vocab_size=300, n_positions=32, n_embd=32, n_layer=2, n_head=2, **more)
-        if kind == "gpt2"
-        else LlamaConfig(
-            vocab_size=300, hidden_size=32, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, **more
-        )
-    )
-    model = AutoModelForCausalLM.from_config(config).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.2)  # as small as they are made, a leak would hardly show
+def tiny(kind: str, name: str = "sdpa", **changes: Any) -> Any:
+    # with weights as small as they are made, a leak would hardly show
+    model = sharpened(tiny_models.model(kind, 300, **changes), 0.2)
     model.config._attn_implementation_internal = name
     return model
 
@@ -114,9 +107,9 @@ def test_flash_kernels_get_where_documents_begin(kind: str, kernel: Kernel) -> N
     with torch.autocast("cpu", torch.bfloat16):
         found = flash(**one_row(packed()), use_cache=False).logits
         wanted = documents_alone(plain)
-    assert kernel.calls == [{"begins": BEGINS, "longest": LENGTH, "dropout": 0.0}] * 2  # in both layers
+    assert kernel.calls == [{"begins": BEGINS, "longest": LENGTH, "dropout": 0.0}] * 4  # in all layers
     assert found.shape == (1, 3 * LENGTH, 300)
-    torch.testing.assert_close(found[0], wanted, atol=0.03, rtol=0.03)  # bf16 has three digits
+    torch.testing.assert_close(found[0], wanted, atol=0.1, rtol=0.03)  # bf16 has three digits
 
 
 @torch.no_grad()

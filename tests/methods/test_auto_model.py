@@ -15,20 +15,13 @@ from temporalwiki.methods.method import Phase
 
 from a_folder import model_files, rewrite
 from loopback_hub import LoopbackHub
-from tiny_expansions import spread
+from tiny_expansions import ids, logits, spread
 
 KINDS = [("gpt2", "k_adapter"), ("t5", "k_adapter"), ("t5", "modular")]
-IDS = torch.tensor([[5, 6, 7, 8, 9]])
 
 
 def auto(kind: str) -> Any:
     return AutoModelForSeq2SeqLM if kind == "t5" else AutoModelForCausalLM
-
-
-def logits(model: Any) -> torch.Tensor:
-    more = {"decoder_input_ids": IDS[:, :3]} if model.config.is_encoder_decoder else {}
-    with torch.no_grad():
-        return model.eval()(input_ids=IDS, **more).logits
 
 
 def expanded(kind: str, method: str, models: dict[str, Path], folder: Path) -> torch.Tensor:
@@ -97,8 +90,8 @@ def test_what_is_asked_of_the_base_is_so_of_all(adapted: Path) -> None:
 def test_it_generates_with_its_layers(adapted: Path) -> None:
     model = AutoModelForCausalLM.from_pretrained(adapted)
     said = logits(model)
-    told = model.generate(IDS, max_new_tokens=1, do_sample=False, attention_mask=torch.ones_like(IDS))
-    assert told[0, -1] == said[0, -1].argmax()
+    told = model.generate(ids(), max_new_tokens=1, do_sample=False, attention_mask=torch.ones_like(ids()))
+    assert told[:, -1].tolist() == said[:, -1].argmax(-1).tolist()
 
 
 def test_its_config_says_nothing_but_its_kind(models: dict[str, Path], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from temporalwiki.methods import METHODS, checkpoint, find_method
 from temporalwiki.methods.method import Phase
 
 import tiny_models
-from tiny_expansions import batch, logits
+from tiny_expansions import logits, train
 
 FREE_START = ("modular",)  # its new encoder adds something from the first step on
 CONTINUED = ("dora",)  # a later phase trains the same adapters
@@ -30,12 +30,7 @@ def start(kind: str, name: str, models: dict[str, Path], seed: int = 0) -> Any:
 
 
 def fit(model: Any, method: Any) -> None:
-    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=0.02, weight_decay=0.0)
-    for _ in range(5):  # of K-Adapter, the norm moves first, then the last projections, then the rest
-        model(**batch(model), use_cache=False).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        method.after_step(model)
+    train(model, 5, method.after_step)  # of K-Adapter, the norm moves first, then the last projections, then the rest
 
 
 def state(model: Any) -> dict[str, torch.Tensor]:

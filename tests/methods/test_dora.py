@@ -15,19 +15,9 @@ from temporalwiki.methods.lora import LoRA, adapters
 from temporalwiki.methods.method import Method, Phase
 
 import tiny_models
-from tiny_expansions import logits, train
+from tiny_expansions import base, logits, train
 
-VOCABULARY = 60
 KINDS = tiny_models.KINDS
-
-
-def base(kind: str) -> Any:
-    return tiny_models.model(kind, VOCABULARY).eval()
-
-
-def trained(model: Any, steps: int = 3) -> Any:
-    train(model, steps)
-    return model.eval()
 
 
 def saved(method: Method, model: Any, folder: Path) -> Path:
@@ -52,9 +42,9 @@ def test_it_is_where_lora_is_with_a_magnitude_for_each_output(kind: str) -> None
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_second_phase_goes_on_with_the_same_rank(kind: str, tmp_path: Path) -> None:
     method = DoRA()
-    model = trained(method.prepare(base(kind), Phase()))
+    model = train(method.prepare(base(kind), Phase()), 3)
     loaded = PeftModel.from_pretrained(base(kind), saved(method, model, tmp_path / "1"))
-    second = trained(method.prepare(loaded, Phase()))
+    second = train(method.prepare(loaded, Phase()), 3)
     assert [name for name, p in second.named_parameters() if p.requires_grad] == [
         name for name, p in model.named_parameters() if p.requires_grad
     ]
@@ -66,7 +56,7 @@ def test_a_second_phase_goes_on_with_the_same_rank(kind: str, tmp_path: Path) ->
 
 
 def test_gpt2s_key_gets_no_low_rank_change() -> None:
-    model = trained(DoRA().prepare(base("gpt2"), Phase()), steps=10)
+    model = train(DoRA().prepare(base("gpt2"), Phase()), steps=10)
     for layer in adapters(model):
         b = layer.lora_B["default"].weight
         assert not b[32:64].any()

@@ -37,49 +37,10 @@ from temporalwiki.methods.trainer import ContinualTrainer, training_arguments
 import tiny_methods
 import tiny_models
 from a_folder import contents
+from tiny_expansions import VOCABULARY, base, logits, train
 
-VOCABULARY, WIDTH, LAYERS = 60, 32, 4
+WIDTH, LAYERS = 32, 4
 KINDS = tiny_models.KINDS
-
-
-def base(kind: str) -> Any:
-    model = tiny_models.model(kind, VOCABULARY).eval()
-    with torch.no_grad():  # far from uniform, so that no tolerance hides a difference
-        for name, p in model.named_parameters():
-            if p.dim() == 2 and "relative" not in name and kind != "t5":
-                p.mul_(8)
-    return model
-
-
-def batch(kind: str, seed: int = 3) -> dict[str, torch.Tensor]:
-    draw = torch.Generator().manual_seed(seed)
-    inputs = {"input_ids": torch.randint(5, VOCABULARY, (2, 9), generator=draw)}
-    if kind == "t5":
-        inputs["decoder_input_ids"] = torch.randint(5, VOCABULARY, (2, 5), generator=draw)
-    return inputs
-
-
-@torch.no_grad()
-def logits(model: Any, kind: str) -> torch.Tensor:
-    return model.eval()(**batch(kind), use_cache=False).logits
-
-
-def train(model: Any, kind: str, steps: int = 3, seed: int = 11, **options: Any) -> Any:
-    """Train for some steps of AdamW on random tokens; dropout is the same for the same seed."""
-    torch.manual_seed(seed)
-    moved = [p for p in model.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW(moved, **{"lr": 0.01, "weight_decay": 0.0, **options})
-    model.train()
-    draw = torch.Generator().manual_seed(seed)
-    for _ in range(steps):
-        inputs = batch(kind, seed=int(torch.randint(10**6, (), generator=draw)))
-        wanted = inputs["decoder_input_ids" if kind == "t5" else "input_ids"]
-        out = model(**inputs, use_cache=False).logits
-        loss = nn.functional.cross_entropy(out[:, :-1].flatten(0, 1), wanted[:, 1:].flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    return model.eval()
 
 
 def saved(method: LoRA, model: PeftModel, folder: Path) -> Path:
@@ -181,10 +142,10 @@ def apart(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
 def test_a_fused_adapter_of_twice_the_rank_trains_like_two_separate_ones(rank: int, alpha: float) -> None:
     fused = LoRA(rank=rank, alpha=alpha).prepare(base("gpt2"), Phase())
     separate = Separate(alpha / rank, [apart(a, b) for a, b in matrices(fused)])
-    train(fused, "gpt2", steps=6, lr=0.003)
-    train(separate.model, "gpt2", steps=6, lr=0.003)
-    torch.testing.assert_close(logits(fused, "gpt2"), logits(separate.model, "gpt2"), rtol=1e-4, atol=1e-4)
-    assert (logits(fused, "gpt2") - logits(base("gpt2"), "gpt2")).abs().max() > 0.005  # it did learn
+    train(fused, 6)
+    train(separate.model, 6)
+    torch.testing.assert_close(logits(fused), logits(separate.model), rtol=1e-4, atol=1e-4)
+    assert (logits(fused) - logits(base("gpt2"))).abs().max() > 0.005  # it did learn
     for ours, theirs in zip([apart(a, b) for a, b in matrices(fused)], separate.adapters, strict=True):
         for one, other in zip(ours, theirs, strict=True):
             torch.testing.assert_close(one, other.detach(), rtol=1e-3, atol=1e-4)
@@ -224,9 +185,9 @@ def test_the_alpha_of_the_authors_code_is_kept(kind: str, tmp_path: Path) -> Non
 def first_phase(kind: str, folder: Path, **options: Any) -> tuple[PeftModel, torch.Tensor]:
     """The loaded checkpoint of a first phase, and what it answers."""
     method = LoRA(**{"rank": 2, **options})
-    model = train(method.prepare(base(kind), Phase()), kind)
+    model = train(method.prepare(base(kind), Phase()), 3)
     loaded = load(kind, saved(method, model, folder))
-    return loaded, logits(loaded, kind)
+    return loaded, logits(loaded)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -258,7 +219,7 @@ def test_a_second_phase_trains_new_ranks_of_one_adapter_and_holds_the_first(kind
     assert total(model) == total(once) + more == total(base(kind)) + 2 * more
     frozen = {name: p.detach().clone() for name, p in model.named_parameters() if not p.requires_grad}
     start = matrices(model)
-    train(model, kind, steps=5, seed=99)
+    train(model, 5)
     for (a, b), (first_a, first_b), (start_a, _) in zip(matrices(model), before, start, strict=True):
         assert a.shape[0] == b.shape[1] == 2 * rank
         assert not torch.equal(a[rank:], start_a[rank:])
@@ -274,11 +235,11 @@ def test_a_second_phase_trains_new_ranks_of_one_adapter_and_holds_the_first(kind
     one, two = (json.loads((tmp_path / phase / "adapter_config.json").read_text()) for phase in "12")
     assert two["r"] == 2 * one["r"]
     assert two["lora_alpha"] / two["r"] == one["lora_alpha"] / one["r"] == 16  # 32 / 2
-    expected = logits(model, kind)
-    torch.testing.assert_close(logits(again, kind), expected, rtol=1e-5, atol=1e-5)
+    expected = logits(model)
+    torch.testing.assert_close(logits(again), expected, rtol=1e-5, atol=1e-5)
     assert (expected - first).abs().max() > 1e-3
     for grown in (again, model):
-        torch.testing.assert_close(logits(grown.merge_and_unload(), kind), expected, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(logits(grown.merge_and_unload()), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -311,14 +272,14 @@ def test_an_adapter_made_with_peft_alone_can_be_gone_on_with(tmp_path: Path) -> 
     own.save_pretrained(tmp_path)
     loaded = load("llama", tmp_path)
     before = matrices(loaded)
-    model = train(LoRA(rank=2, alpha=4).prepare(loaded, Phase()), "llama")
+    model = train(LoRA(rank=2, alpha=4).prepare(loaded, Phase()), 3)
     for (a, b), (first_a, first_b) in zip(matrices(model), before, strict=True):
         assert torch.equal(a[:4], first_a)
         assert torch.equal(b[:, :4], first_b)
         assert a.shape[0] == 6
     method = LoRA(rank=2, alpha=4)
     again = load("llama", saved(method, model, tmp_path / "2"))
-    torch.testing.assert_close(logits(again, "llama"), logits(model, "llama"), rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(logits(again), logits(model), rtol=1e-5, atol=1e-5)
 
 
 # -- what it does not know ---------------------------------------------------------------------------------------
@@ -371,9 +332,9 @@ def test_any_ranks_can_follow_each_other(first: int, more: int, seed: int) -> No
             a, b = layer.lora_A["default"], layer.lora_B["default"]
             b.weight.normal_().mul_(b.trained)
             a.weight.normal_()
-    expected = logits(model.double(), "gpt2")  # weights as large as these cost fp32 more digits than that
+    expected = logits(model.double())  # weights as large as these cost fp32 more digits than that
     model = LoRA(rank=more, alpha=4 * more).prepare(model, Phase(seed=seed))
-    torch.testing.assert_close(logits(model.double(), "gpt2"), expected, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(logits(model.double()), expected, rtol=1e-4, atol=1e-4)
     assert trainable(model) == LAYERS * 2 * more * (WIDTH + WIDTH)
 
 
@@ -412,12 +373,12 @@ def test_all_linear_layers_of_the_blocks_are_adapted(kind: str, tmp_path: Path) 
         for name, size in of_part.items():
             shape = tuple(sizes[f"{name.removeprefix('base_model.model.')}.weight"].shape)
             assert size == (shape if kind == "gpt2" else shape[::-1])  # GPT-2's weights are (inputs, outputs)
-    before = logits(train(model, kind), kind)
+    before = logits(train(model, 3))
     loaded = load(kind, saved(method, model, tmp_path))
-    torch.testing.assert_close(logits(loaded, kind), before, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(logits(loaded), before, rtol=1e-4, atol=1e-4)
     again = LoRA(rank=2).prepare(loaded, Phase())  # without the option, the layers of the checkpoint
     assert adapted(again) == found
-    torch.testing.assert_close(logits(again, kind), before, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(logits(again), before, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -436,19 +397,19 @@ def test_layers_of_any_decoder_are_adapted(
 ) -> None:
     """Also of models whose list of layers has an unusual name or no norm after it."""
     start = tiny_methods.architecture(family, 99)
-    before = logits(start, family)
+    before = logits(start)
     model = LoRA(rank=2, target=target).prepare(start, Phase())
     assert {name.rpartition(".")[2] for name in adapted(model)} == expected
-    assert torch.equal(logits(model, family), before)
+    assert torch.equal(logits(model), before)
     for name, part in model.named_parameters():
         if "lora_" in name:
             assert part.requires_grad
             nn.init.normal_(part)
-    changed = logits(model, family)
+    changed = logits(model)
     assert not torch.allclose(changed, before, atol=1e-3)
     LoRA().save(model, tmp_path)
     loaded = PeftModel.from_pretrained(tiny_methods.architecture(family, 99), tmp_path)
-    torch.testing.assert_close(logits(loaded, family), changed)
+    torch.testing.assert_close(logits(loaded), changed)
 
 
 @pytest.mark.parametrize(

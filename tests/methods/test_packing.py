@@ -27,9 +27,7 @@ from tokenizers import models, pre_tokenizers
 from transformers import (
     CONFIG_MAPPING,
     AutoModelForCausalLM,
-    GPT2Config,
     GPT2Tokenizer,
-    LlamaConfig,
     PreTrainedTokenizerFast,
     T5Tokenizer,
 )
@@ -47,8 +45,10 @@ from temporalwiki.methods.packing import (
     texts,
 )
 
+import tiny_models
 from a_folder import contents
 from faults.rows import ONE_LINE
+from tiny_methods import sharpened
 
 LETTERS = sorted(pre_tokenizers.ByteLevel.alphabet())
 
@@ -300,21 +300,12 @@ def test_batches_are_the_same_from_lists_and_arrays_and_the_collator_is_pickled(
     assert all(torch.equal(one[key], other[key]) for key in one)
 
 
-def tiny(kind: str, attention: str) -> Any:
-    torch.manual_seed(0)
-    special = {"vocab_size": 300, "bos_token_id": None, "eos_token_id": None}
-    config: Any = (
-        GPT2Config(n_positions=32, n_embd=16, n_layer=2, n_head=2, **special)
-        if kind == "gpt2"
-        else LlamaConfig(hidden_size=16, intermediate_size=24, num_hidden_layers=2, num_attention_heads=2, **special)
-    )
-    model = AutoModelForCausalLM.from_config(config, attn_implementation=attention).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, std=0.5)  # as small as they are made, a leak would hardly show
-    return model
-
-
-MODELS = {(kind, attention): tiny(kind, attention) for kind in ("gpt2", "llama") for attention in ("sdpa", "eager")}
+# with weights as small as they are made, a leak would hardly show
+MODELS = {
+    (kind, attention): sharpened(tiny_models.model(kind, 300, attn_implementation=attention), 0.2)
+    for kind in ("gpt2", "llama")
+    for attention in ("sdpa", "eager")
+}
 
 
 @settings(max_examples=25)
