@@ -14,7 +14,7 @@ import re
 import unicodedata
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -612,239 +612,6 @@ def holds(sentence: str, text: str) -> bool:
     return False
 
 
-@dataclass(frozen=True)
-class RefWords:
-    """The word lists of the production code, which are data, and the phrases of each property."""
-
-    function: frozenset[str]
-    titles: frozenset[str]
-    states: frozenset[str]
-    generic: frozenset[str] = frozenset()
-    weak: frozenset[str] = frozenset()
-    denying: frozenset[str] = frozenset()
-    verbs: frozenset[str] = frozenset()
-    phrases: Mapping[int, Sequence[str]] = field(default_factory=dict)
-
-
-Links = Mapping[str, Iterable[str]]
-"""The titles that each text of a link leads to."""
-
-Span = tuple[int, int]
-
-
-def whole_words(sentence: str, text: str) -> list[Span]:
-    """Where a sentence has a text as whole words, in any case."""
-    if text.casefold() not in sentence.casefold():  # of most sentences, and far faster than a look at each place
-        return []
-    spans = [(at, at + len(text)) for at in range(len(sentence)) if holds_at(sentence, text, at)]
-    return [(at, end) for at, end in spans if holds(sentence[max(0, at - 1) : end + 1], text)]
-
-
-def holds_at(sentence: str, text: str, at: int) -> bool:
-    return bool(text) and sentence[at : at + len(text)].casefold() == text.casefold()
-
-
-def names_at(sentence: str, text: str, title: str | None, links: Links, words: RefWords) -> list[Span]:
-    """DESIGN 5.5: "a link whose target is the object's page counts whatever its text; a label inside a longer linked
-    or capitalised name does not"."""
-    linked = [shown for shown, to in links.items() if title in to]
-    others = [
-        span
-        for shown, to in links.items()
-        if title not in to and (shown.casefold() != text.casefold() or is_another(to, text))
-        for span in whole_words(sentence, shown)
-    ]
-
-    def inside(name: Span) -> bool:
-        """Whether a place is inside the text of another link, which is longer or of another thing of that name."""
-        same = sentence[slice(*name)].casefold() == text.casefold()
-        return any(a <= name[0] and name[1] <= b and ((a, b) != name or same) for a, b in others)
-
-    found = [span for shown in linked for span in whole_words(sentence, shown) if not inside(span)]
-    for span in whole_words(sentence, text):
-        if span not in found and not inside(span) and not in_longer_name(sentence, *span, words):
-            found.append(span)
-    return found
-
-
-def is_another(titles: Iterable[str], text: str) -> bool:
-    """Whether a title is "Label (something)" or "Label, something"."""
-    return any(re.match(re.escape(text.casefold()) + r"( \(|, )", title.casefold()) for title in titles)
-
-
-def in_longer_name(sentence: str, at: int, end: int, words: RefWords) -> bool:
-    """Whether a capitalised name goes on before or after a place in a sentence."""
-    if not sentence[at].isupper():
-        return False
-    if sentence[end - 1] != "." and re.match(r"[ –-][^\W\d_]", sentence[end:]) and sentence[end + 1].isupper():
-        return True
-    joiner = next((joiner for joiner in (" of the ", " of ", " ", "-") if sentence[:at].endswith(joiner)), None)
-    if joiner is None:
-        return False
-    head = sentence[: at - len(joiner)]
-    word = re.split(r"[^\w.'’-]", head)[-1]
-    if not word or not word[0].isupper():
-        return False
-    plain = word.casefold().rstrip(".")
-    if "of" in joiner:
-        opens = (
-            not head[: len(head) - len(word)].rstrip() or head[: len(head) - len(word)].rstrip()[-1] in '.!?:;–—"“('
-        )
-        return plain not in words.titles and word.casefold() not in words.states and not opens
-    if word.casefold() in words.function or plain in words.titles:
-        return False
-    return not word.endswith(".") or word.casefold() in ("st.", "mt.", "u.s.")
-
-
-def ref_stem(word: str) -> str:
-    """A word in lower case without one of a few endings, and without a doubled last letter."""
-    word = re.sub("['’]s$", "", word.casefold())
-    if len(word) <= 4 or not word.isascii():
-        return word
-    word = next(
-        (
-            word[: -len(e)]
-            for e in ("ings", "ing", "ies", "ed", "es", "s", "e", "y")
-            if re.fullmatch(f".{{3,}}{e}", word)
-        ),
-        word,
-    )
-    return word[:-1] if len(word) > 4 and word[-1] == word[-2] else word
-
-
-def tokens(text: str) -> list[tuple[str, int, int]]:
-    """The stem of each word, and where it begins and ends."""
-    return [(ref_stem(m[0]), m.start(), m.end()) for m in re.finditer(r"[^\W_]+(?:['’][^\W_]+)?", text)]
-
-
-def cue_spans(text: str, relation: int, words: RefWords) -> Iterator[list[Span]]:
-    """Where a text has all stems of one of the property's phrases."""
-    found = tokens(text)
-    generic, weak = ({*of, *map(ref_stem, of)} for of in (words.generic, words.weak))
-    for phrase in words.phrases.get(relation, ()):
-        whole = [stem for stem, *_ in tokens(phrase)]
-        core = [stem for stem in whole if stem not in generic]
-        if all(stem in weak for stem in core):
-            for at in range(len(found)) if len(whole) > 1 else ():
-                if [stem for stem, *_ in found[at : at + len(whole)]] == whole:
-                    yield [(first, last) for _, first, last in found[at : at + len(whole)]]
-            continue
-        for number, (stem, first, last) in enumerate(found):
-            if stem != core[0]:
-                continue
-            near = found[max(0, number - len(core) - 2) : number + len(core) + 3]
-            others = [
-                min((t for t in near if t[0] == other), key=lambda t: abs(found.index(t) - number), default=None)
-                for other in core[1:]
-            ]
-            if None not in others:
-                yield sorted([(first, last), *((t[1], t[2]) for t in others if t is not None)])
-
-
-def expresses(sentence: str, at: int, end: int, relation: int, subject: str, known: set[str], words: RefWords) -> bool:
-    """docs/definitions.md, "Support": whether a sentence that names the object at a place is `stated` by a cue.
-
-    Its lists of words are those of the production code, so that only cases by hand, in test_support.py, test these.
-    """
-    mine = {stem for stem, *_ in tokens(subject)} - words.function
-    for spans in cue_spans(sentence, relation, words):
-        first, last = spans[0][0], spans[-1][1]
-        if any(a < end and at < b for a, b in spans):
-            continue
-        if last <= at:
-            between, most = sentence[last:at], 140 if "," in sentence[last:at] else 14
-            if re.match(r"\(\w+\)", sentence[spans[-1][0] - 1 :]):
-                continue
-            noun_before, noun_after = (
-                re.search(r"\b([a-z]{3,})[ -]$", sentence[:at]),
-                re.match(r"[ -]([a-z]{3,})\b", sentence[end:]),
-            )
-            if ":" in between and (
-                (noun_after and noun_after[1] not in words.function)
-                or (noun_before and sentence[at].islower() and noun_before[1] not in words.function)
-            ):
-                continue
-        elif end <= first:
-            between, most = sentence[end:first], 7
-            if between.split() in ([["and", w] for w in ("his", "her", "its", "their")]):
-                continue
-        else:
-            between, most = sentence[end : next(a for a, _ in spans if a >= end)], 1
-            if "," in between:
-                continue
-        if re.search(r"[;。；]|\b(but|while|whereas|although|though)\b|[.!?] [A-Z]", between + sentence[at : at + 1]):
-            continue
-        if len(between.split()) > most or words.denying & set(
-            sentence[max(0, min(first, at) - 30) : max(last, end)].casefold().split()
-        ):
-            continue
-        before = sentence[:first]
-        owner = re.search(r"\b([A-Z][\w-]*)['’]s (\w+ ){0,2}$", before)
-        if owner and not at <= owner.start() < end and ref_stem(owner[1]) not in mine:
-            continue
-        if re.search(
-            r"\b([Hh]is|[Hh]er|[Tt]heir) (\w+ )?(wife|husband|father|mother|son|daughter)\b.* (was|were|is|are) ?$",
-            before,
-        ):
-            continue
-        opening = re.match(r"((?:(?:of |the )*[A-Z][\w.'’-]* ?)+?),? ?([a-z]\w*|\d\w*)", sentence)
-        if opening and opening.end(1) <= min(at, first):
-            name, verb = opening[1].strip(), opening[2]
-            is_name = " " in name or name.casefold() in known
-            no_name = name.split()[0].casefold() in words.function | words.titles
-            says_something = verb in words.verbs or first <= opening.start(2) < last
-            if is_name and not no_name and says_something and not mine & {stem for stem, *_ in tokens(name)}:
-                continue
-        of = re.match(r"(?:['’]s)? of (?:the )?(?=[A-Z])", sentence[last:])
-        if of and not at <= last + of.end() < end:
-            name = re.match(r"[A-Z][\w'’-]*( (of |the |and )*[A-Z][\w'’-]*)*", sentence[last + of.end() :])
-            ours = name and mine & {stem for stem, *_ in tokens(name[0])}
-            in_list = (
-                name
-                and last + of.end() + name.end() <= at
-                and re.match(r"(, [^,.;:]{1,60})*,? (and|or) ", sentence[end:])
-            )
-            if not ours and not in_list:
-                continue
-        return True
-    life = re.search(r"\(([^()]*\d{3,4}[^()]*?) ?[–—-] ?([^()]*\d{3,4}[^()]*)\)", sentence)
-    if life and relation in (19, 20):
-        return life.start(relation - 18) <= at and end <= life.end(relation - 18)
-    return False
-
-
-@dataclass(frozen=True)
-class RefPlace:
-    """Where a sentence stands: the heading of its section; the text before a list, None outside of lists."""
-
-    heading: str = ""
-    lead_in: str | None = None
-
-
-def rank(
-    sentence: str,
-    spans: Iterable[Span],
-    place: RefPlace,
-    relation: int,
-    subject: str,
-    known: set[str],
-    words: RefWords,
-) -> int:
-    """3: stated; 2: stated by the heading; 1: an item of a list; 0: mentioned."""
-    if any(expresses(sentence, at, end, relation, subject, known, words) for at, end in spans):
-        return 3
-    if place.lead_in is not None:
-        return int(any(next(cue_spans(text, relation, words), None) for text in (place.lead_in, place.heading)))
-    generic, weak = ({*of, *map(ref_stem, of)} for of in (words.generic, words.weak))
-    label = {stem for stem, *_ in tokens(words.phrases.get(relation, ("",))[0])}
-    said = {stem for stem, *_ in tokens(place.heading)} - words.function - {stem for stem, *_ in tokens(subject)}
-    says_little = label - generic <= weak
-    return 2 if said and said == (label if says_little else label - generic) - words.function else 0
-
-
-GRADES = ("mentioned", "list", "stated", "stated")  # by rank
-
-
 def dated(start: int | None, end: int | None, point: int | None, prev: int, recent: int) -> str:
     """DESIGN 5, columns: `dated`, from days as YYYYMMDD; None: not said, 0: unknown. P585 counts as both."""
     start, end = start if start is not None else point, end if end is not None else point
@@ -884,46 +651,6 @@ def passes_filters(subject_label: str, object_label: str) -> bool:
 
 
 @dataclass(frozen=True)
-class RefArticle:
-    """A text in which facts can be found, and what its article tells about its sentences."""
-
-    title: str
-    text: Paragraphs
-    links: Links
-    places: Mapping[str, RefPlace]
-
-
-LINK = re.compile(r"\[\[([^\[\]|{}<>\n#]+)(?:#[^\[\]|\n]*)?(?:\|([^\[\]|\n]*))?\]\]([^\W\d_]*)")
-
-
-def links_of(wikitext: str) -> dict[str, set[str]]:
-    """The titles that each text of a link leads to."""
-    found: dict[str, set[str]] = {}
-    for target, shown, ending in LINK.findall(wikitext):
-        title = " ".join(target.replace("_", " ").split())
-        text = " ".join(((shown or target) + ending).replace("''", "").split())
-        if title and text:
-            found.setdefault(text, set()).add(title[:1].upper() + title[1:])
-    return found
-
-
-def places_of(wikitext: str, split: Callable[[str], Paragraphs]) -> dict[str, RefPlace]:
-    """The place of each sentence, for pages whose paragraphs and items are lines and whose lists are not nested."""
-    found: dict[str, RefPlace] = {}
-    heading = lead_in = ""
-    for line in wikitext.split("\n"):
-        sentences = [sentence.strip() for paragraph in split(line) for sentence in paragraph]
-        if title := re.fullmatch(r"(=+)(.*[^=].*)\1", line):
-            heading, lead_in = title[2].strip(), ""
-        elif line.startswith("*"):
-            found |= {s: RefPlace(heading, lead_in) for s in sentences if s not in found}
-        elif sentences:
-            found |= {s: RefPlace(heading) for s in sentences if s not in found}
-            lead_in = sentences[-1]
-    return found
-
-
-@dataclass(frozen=True)
 class RefProbe:
     """A candidate for `probes-*`: a fact that is aligned with a page and passes the filters but the caps."""
 
@@ -943,63 +670,46 @@ class RefCandidates:
     deleted: list[RefProbe] = field(default_factory=list)
 
 
+Evidence = Callable[[str, Fact, int], tuple[str, str] | None]
+"""Of a split, a fact and a page: the sentence that supports the fact best, and its support; None if none names it."""
+
+
 def align_and_filter(
     categories: RefCategories,
     labels: Mapping[str, str | None],
-    titles: Mapping[str, str],
     pages: Mapping[str, int],
     deleted_pages: Mapping[str, int],
-    diffset_texts: Mapping[int, RefArticle],
-    recent_texts: Mapping[int, RefArticle],
-    deletion_texts: Mapping[int, RefArticle],
-    words: RefWords,
+    evidence: Evidence,
 ) -> RefCandidates:
     """DESIGN 5.5 and the first two filters of 5.6.
 
     "changed facts need that page in the diffset" and the object named in "the page's *diffset text*; unchanged facts
-    need the page in the recent snapshot" and the object in its text; deleted facts need it in the deletion text. "The
-    best supported sentence is kept as evidence", of equal ones the first. `titles`: item -> title of its article;
+    need the page in the recent snapshot" and the object in its text; deleted facts need it in the deletion text.
     `pages`: subject -> page id of the recent article; `deleted_pages`: subject -> page id of an article that is
     deleted, for subjects which have no recent article.
 
     Choice: a fact without a label for its subject, relation or object is not aligned.
     """
 
-    def candidates(name: str, facts: Mapping[Fact, str], texts: Mapping[int, RefArticle]) -> list[RefProbe]:
+    def candidates(split: str, facts: Mapping[Fact, str]) -> list[RefProbe]:
         kept = []
         for fact, kind in sorted(facts.items()):
             subject_label, relation_label, object_label = (labels.get(part) for part in fact)
             page_id = pages.get(fact[0])
-            if page_id is None and name == "deleted":
+            if page_id is None and split == "deleted":
                 page_id = deleted_pages.get(fact[0])
             if page_id is None or not subject_label or not relation_label or not object_label:
                 continue
-            best = evidence(texts.get(page_id), fact, subject_label, object_label, titles.get(fact[2]), words)
+            best = evidence(split, fact, page_id)
             if best is not None and passes_filters(subject_label, object_label):
                 kept.append(RefProbe(fact, kind, page_id, *best))
         return kept
 
     return RefCandidates(
-        changed=candidates("changed", categories.changed, diffset_texts),
-        unchanged=candidates("unchanged", dict.fromkeys(categories.unchanged, "unchanged"), recent_texts),
-        deleted=candidates("deleted", categories.deleted, deletion_texts),
+        changed=candidates("changed", categories.changed),
+        unchanged=candidates("unchanged", dict.fromkeys(categories.unchanged, "unchanged")),
+        deleted=candidates("deleted", categories.deleted),
     )
-
-
-def evidence(
-    article: RefArticle | None, fact: Fact, subject: str, text: str, title: str | None, words: RefWords
-) -> tuple[str, str] | None:
-    """The best supported of the sentences that name the object, and its support; None if no sentence does."""
-    best: tuple[int, str] | None = None
-    for sentence in (s.strip() for paragraph in article.text for s in paragraph) if article is not None else ():
-        assert article is not None
-        if not (spans := names_at(sentence, text, title, article.links, words)):
-            continue
-        place, known = article.places.get(sentence, RefPlace()), {shown.casefold() for shown in article.links}
-        found = rank(sentence, spans, place, int(fact[1][1:]), f"{subject} {article.title}", known, words)
-        if best is None or found > best[0]:
-            best = found, sentence
-    return None if best is None else (best[1], GRADES[best[0]])
 
 
 def check_caps(rows: Sequence[tuple[str, str, str]]) -> None:

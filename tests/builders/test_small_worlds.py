@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from word_lists import TABLE
 
 from temporalwiki.builders.build import BuildOptions, WorkFolder, build, find_sources
 from temporalwiki.builders.manifests import BuiltManifest
 from temporalwiki.builders.parquet import read_rows
 from temporalwiki.builders.snapshot import Interval
+from temporalwiki.builders.wikidata import cues
 from temporalwiki.commands import main
 
 from a_folder import contents
@@ -87,7 +87,7 @@ def test_another_version_of_a_library_repeats_the_interval(
 def test_a_dump_without_properties_builds_with_the_table(dumps: Path, tmp_path: Path) -> None:
     manifest = run(dumps, tmp_path / "a", *YEARS[:2], caps=None)
     [said] = [text for text in manifest.warnings if text.startswith("no properties in the Wikidata dumps")]
-    assert said.endswith(f"names and cue words from a built-in table of {len(TABLE)} properties")
+    assert said.endswith(f"names and cue words from a built-in table of {len(cues.labels())} properties")
     for split in ("changed", "unchanged"):
         rows = list(read_rows(sorted((tmp_path / "a").rglob(f"probes-*/{split}-*.parquet"))))
         assert len(rows) == 6
