@@ -1,12 +1,12 @@
 """The demo's world with the oddities of real dumps: labels, statements, pages and edits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from temporalwiki.builders.dumps import Statement, item_value, snak
-from temporalwiki.builders.world import Snapshot, Story, World, write_month
-from temporalwiki.builders.world.items import RELATIONS, Block, Relation, WorldItem, WorldPage, WorldText, as_is, fill
+from temporalwiki.builders.world import Snapshot, Story, World, write_story
+from temporalwiki.builders.world.items import RELATIONS, Block, Relation, WorldItem, WorldPage, WorldText, as_is
 
 # Labels and titles that break careless programs.
 HOSTILE = {
@@ -15,17 +15,6 @@ HOSTILE = {
     "film": ("What's the \"Point\", Ma'am?", "100% Cotton", "-1", "東の橋", "Ünïcödé", "true", "Left | Right"),
     "award": ("a, b; c", "--- !!python/object", "It's 'So' Quiet", "<i>Loud</i>"),
 }
-# Sentences with full stops that do not end them.
-HARD = (
-    "Dr. {i} {i} {name} praised the plan in 1987.",
-    "The U.S. edition sold {million} copies in {n}.",
-    "The choir of St. Anne's performed there {n} times.",
-    "It weighs approx. {n}.5 tonnes and stands {far} from the river.",
-    "Mr. {name} and Mrs. {name} opened the site in {n}.",
-    'The paper "What now? A reply" by {i} {name} appeared in {n}.',
-    "The firm {name} & Co. paid for {n} lamps, i.e. the whole street.",
-    "Gen. {name} visited at 9 a.m. and left {n} hours later.",
-)
 CITATIONS = (
     "<ref name=\"r{n}\">\"Who was it?\", ''Gazette'', p. {n}. [https://x.example/{n} Web].</ref>",
     "<ref name=r{n} />",
@@ -53,11 +42,10 @@ NO_VALUE = {"mainsnak": {"snaktype": "novalue", "property": "P1", "datatype": "w
 
 
 class OddStory(Story):
-    """A world with oddities; if it is not ``hostile``, names are harmless and sentences are easy to split."""
+    """A world with oddities; if it is not ``hostile``, names are harmless."""
 
     def __init__(self, world: World, *, hostile: bool = True) -> None:
         self.hostile_names = {kind: list(labels) for kind, labels in HOSTILE.items()} if hostile else {}
-        self.hard = 0.1 if hostile else 0.0  # share of sentences
         self.titles: set[str] = set()
         self.deleted: list[WorldPage] = []
         self.page_events: dict[int, str] = {}  # of the running month
@@ -72,7 +60,7 @@ class OddStory(Story):
         articles = list(self.pages)
         for number, page in enumerate(articles):
             if number % 3 == 0:
-                page.blocks.insert(2, Block("raw", raw=self.filled(self.rng.choice(NOT_PROSE)).wiki))
+                page.blocks.insert(2, Block("raw", raw=self.filled(NOT_PROSE)))
             if number % 4 == 0:
                 page.blocks.append(Block("list", [self.link(item.id) for item in self.rng.sample(self.items, 3)]))
         for number in range(4 * len(self.world.dates)):
@@ -164,30 +152,15 @@ class OddStory(Story):
 
     # Sentences
 
-    def filled(self, template: str) -> WorldText:
-        """Fill a sentence or a piece of wikitext with names and numbers."""
-        number = self.rng.randrange(1000, 9999)
-        million = f"{number % 90}.5 million"
-        forms = (million, f"{{{{nowrap|{million}}}}}", million.replace(" ", "&nbsp;"))
-        return fill(
-            template,
-            n=as_is(str(number)),
-            i=as_is(f"{self.rng.choice('ABCDEFGH')}."),
-            name=as_is(self.names.part("surname")),
-            million=WorldText(million, self.rng.choice(forms)),
-            far=WorldText(f"{number} kilometres", f"{{{{convert|{number}|km|mi}}}}"),
-        )
-
-    def filler(self, page: WorldPage) -> WorldText:
-        """Return a sentence that states no fact, perhaps one that is hard to split."""
-        text = self.filled(self.rng.choice(HARD)) if self.rng.random() < self.hard else super().filler(page)
-        return text if not page.has(text) else self.filler(page)
+    def filled(self, templates: Sequence[str]) -> str:
+        """Return one of some pieces of wikitext, with a number in it."""
+        return self.rng.choice(templates).format(n=self.rng.randrange(1000, 9999))
 
     def cite(self, text: WorldText) -> WorldText:
         """Return a sentence with a reference or a comment."""
         if self.rng.random() < 0.4:
             return super().cite(text)
-        return WorldText(text.plain, text.wiki + self.filled(self.rng.choice(CITATIONS)).wiki)
+        return WorldText(text.plain, text.wiki + self.filled(CITATIONS))
 
     # What happens in a month
 
@@ -344,11 +317,4 @@ PAGE_EVENTS: dict[str, tuple[Callable[[WorldPage], bool], Callable[[OddStory, Wo
 
 def write_odd_world(dumps: Path, world: World, *, hostile: bool = True) -> list[Snapshot]:
     """Write the dumps of all months of an odd world, and return what is true in each."""
-    story = OddStory(world, hostile=hostile)
-    snapshots = []
-    for month in range(len(world.dates)):
-        if month:
-            story.next_month()
-        write_month(dumps, story)
-        snapshots.append(story.snapshot())
-    return snapshots
+    return write_story(dumps, OddStory(world, hostile=hostile))

@@ -4,6 +4,6 @@
 """
 
 from temporalwiki.builders.world.items import WorldFact
-from temporalwiki.builders.world.story import Snapshot, Story, World, WorldArticle, write_month, write_world
+from temporalwiki.builders.world.story import Snapshot, Story, World, WorldArticle, write_story, write_world
 
-__all__ = ["Snapshot", "Story", "World", "WorldArticle", "WorldFact", "write_month", "write_world"]
+__all__ = ["Snapshot", "Story", "World", "WorldArticle", "WorldFact", "write_story", "write_world"]

@@ -387,18 +387,16 @@ class Story:
 
 def write_world(dumps: Path, world: World = World()) -> list[Snapshot]:
     """Write the dumps of all months, laid out as Wikimedia does, and return what is true in each month."""
-    story = Story(world)
-    snapshots = []
-    for month in range(len(world.dates)):
+    return write_story(dumps, Story(world))
+
+
+def write_story(dumps: Path, story: Story) -> list[Snapshot]:
+    """Do what ``write_world`` does for a story in its first month."""
+    world, snapshots = story.world, []
+    for month, (date, wikidata_date) in enumerate(zip(world.dates, world.wikidata_dates, strict=True)):
         if month:
             story.next_month()
-        write_month(dumps, story)
+        items = [item.written(world.wiki) for item in story.items]
+        write_dumps(dumps, date, story.pages, items, LABELS, wiki=world.wiki, wikidata_date=wikidata_date)
         snapshots.append(story.snapshot())
     return snapshots
-
-
-def write_month(dumps: Path, story: Story) -> None:
-    """Write the dumps of a story's present month."""
-    world, date, wikidata_date = story.world, story.world.dates[story.month], story.world.wikidata_dates[story.month]
-    items = [item.written(world.wiki) for item in story.items]
-    write_dumps(dumps, date, story.pages, items, LABELS, wiki=world.wiki, wikidata_date=wikidata_date)

@@ -252,7 +252,7 @@ def test_the_manifest_accounts_for_every_page_and_fact(out: Path, snapshots: lis
 )
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) -> None:
-    """Labels break careless programs, and sentences are hard to split."""
+    """Labels break careless programs."""
     world = World(seed=seed, people=60)
     dumps, out = tmp_path / "dumps", tmp_path / "temporalwiki"
     write_page_props(dumps, write_odd_world(dumps, world))
