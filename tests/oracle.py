@@ -28,7 +28,6 @@ class Changes:
     pages: dict[int, PageDiff]
     same: dict[int, bool]  # articles of both months with the same prose; true if they have a new revision
     changed: dict[WorldFact, Literal["new_subject", "new_relation", "new_object"]]
-    previous_objects: dict[WorldFact, list[str]]  # of changed facts
     unchanged: set[WorldFact]
     deleted: dict[WorldFact, Literal["replaced", "ended", "removed"]]
     stated: set[WorldFact]  # changed facts that a new sentence states
@@ -38,12 +37,10 @@ def changes(prev: Snapshot, recent: Snapshot) -> Changes:
     """Compare two months."""
     pages, same = _pages(prev, recent)
     subjects = {fact.subject for fact in prev.facts}
-    objects: dict[tuple[str, str], list[str]] = {}
-    for fact in sorted(prev.facts):
-        objects.setdefault(fact[:2], []).append(fact.object)
+    relations = {fact[:2] for fact in prev.facts}
     changed: dict[WorldFact, Literal["new_subject", "new_relation", "new_object"]] = {}
     for fact in recent.facts.keys() - prev.facts.keys():
-        known = fact[:2] in objects
+        known = fact[:2] in relations
         changed[fact] = "new_object" if known else "new_relation" if fact.subject in subjects else "new_subject"
     today = "{}-{}-{}".format(*re.findall(r"^\d{4}|\d\d", recent.wikidata_date))
     ended = {f for f, end in recent.facts.items() if f in prev.facts and not prev.facts[f] and end and end <= today}
@@ -53,7 +50,6 @@ def changes(prev: Snapshot, recent: Snapshot) -> Changes:
         pages,
         same,
         changed,
-        {fact: objects.get(fact[:2], []) for fact in changed},
         (prev.facts.keys() & recent.facts.keys()) - gone,
         {fact: "replaced" if fact[:2] in replaced else "ended" if fact in ended else "removed" for fact in gone},
         _stated(recent, changed, pages),
