@@ -612,16 +612,6 @@ def holds(sentence: str, text: str) -> bool:
     return False
 
 
-def dated(start: int | None, end: int | None, point: int | None, prev: int, recent: int) -> str:
-    """DESIGN 5, columns: `dated`, from days as YYYYMMDD; None: not said, 0: unknown. P585 counts as both."""
-    start, end = start if start is not None else point, end if end is not None else point
-    if any(day is not None and prev <= day <= recent for day in (start, end)):
-        return "within"
-    if end is not None and end < prev:
-        return "over"
-    return "before" if start and start < prev else "undated"  # 0 is an unknown day
-
-
 def is_strict(
     split: str,
     kind: str,

@@ -118,8 +118,6 @@ FILTERED = {
 @pytest.mark.parametrize(("subject", "obj"), FILTERED)
 def test_filters_1_and_2(subject: str, obj: str) -> None:
     assert filtered(subject, obj) == FILTERED[subject, obj]
-    if subject.isascii():
-        assert (filtered(subject, obj) is None) == reference.passes_filters(subject, obj)
 
 
 def aligned(

@@ -292,23 +292,8 @@ def test_where_the_dates_of_a_fact_lie(tmp_path: Path) -> None:
     recent = [item(number, {"P166": [S(100, **DATES[case][0])]}) for number, case in numbers.items()]
     rows, _ = run(tmp_path, [item(number) for number in numbers], recent)
     assert {numbers[row["s"]]: row["dated"] for row in rows} == {case: dated for case, (_, dated) in DATES.items()}
-    for row in rows:
-        qualifiers = DATES[numbers[row["s"]]][0]
-        days = [fact_day(qualifiers[p][0]) if p in qualifiers else None for p in ("P580", "P582", "P585")]
-        assert row["dated"] == reference.dated(*days, PREV, RECENT_TEXT)
     [bc] = [row for row in rows if numbers[row["s"]] == "before our era"]
     assert bc["start_time"] is None
-
-
-def fact_day(snak: dict[str, Any]) -> int:
-    """The first day of a time as YYYYMMDD, by the reference; 0 if it is unknown."""
-    if snak["snaktype"] == "somevalue":
-        return 0
-    value = snak["datavalue"]["value"]
-    found = reference.earliest_day(value["time"], value["precision"])
-    assert found is not None
-    year, month, day = found
-    return year * 10_000 + (month * 100 + day) * (1 if year > 0 else -1)
 
 
 def test_aliases_are_those_of_all_right_objects(tmp_path: Path) -> None:
