@@ -1,6 +1,7 @@
-"""LAMA: prompts, scores, ranks of candidates, and excluded rows."""
+"""LAMA and NewQuestions: prompts, scores, ranks of candidates, light-tuning, and excluded rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +22,10 @@ from temporalwiki.eval_harness.result_manifest import ResultManifest
 from temporalwiki.eval_harness.results import Outcome
 from temporalwiki.eval_harness.runner import Evaluation, evaluate
 from temporalwiki.eval_harness.scoring import Text, TokenScores
+from temporalwiki.eval_harness.tasks import lama
 from temporalwiki.eval_harness.tasks.lama import Lama
+from temporalwiki.eval_harness.tasks.new_questions import NewQuestions
+from temporalwiki.methods.options import TrainOptions
 
 import tiny_models
 from a_dataset import write_dataset
@@ -40,10 +44,11 @@ class Canned(Model):
     encoder_decoder: bool = False
     prompts: list[str] = field(default_factory=list)
     texts: list[Text] = field(default_factory=list)
+    otherwise: str = ""  # the answer to other prompts
 
     def generate(self, prompts: Sequence[str], what: str, max_new_tokens: int, beams: int) -> list[str | None]:
         self.prompts += prompts
-        return [self.said.get(prompt, "") for prompt in prompts]
+        return [self.said.get(prompt, self.otherwise) for prompt in prompts]
 
     def score(self, texts: Sequence[Text], what: str) -> list[TokenScores | None]:
         self.texts += texts
@@ -122,21 +127,47 @@ def test_an_encoder_decoder_model_needs_a_word_around_the_blank() -> None:
     assert left_out(found) == {"test: no word around the blank": 1}
 
 
-def test_a_question_is_asked_where_it_is_wanted() -> None:
-    rows = [
-        {"statement": f"{BLANK} leads\tNorland .", "question": question, "object": "Anna"}
-        for question in ("Who leads\n Norland?", " ", None, f"Who is {BLANK}?")
-    ]
-    for encoder_decoder, prompt in (
-        (False, "Question: Who leads Norland?\nAnswer:"),
-        (True, f"Who leads Norland? {BLANK}"),
-    ):
-        model = Canned({prompt: "Anna"}, encoder_decoder=encoder_decoder)
-        found = run(model, rows, question=True, candidates=0)
-        assert model.prompts == [prompt]
-        where = "around" if encoder_decoder else "before"
-        assert left_out(found) == {f"test: no word {where} the blank": 2, f"test: not exactly one {BLANK}": 1}
-        assert values(found) == {"exact_match": 100, "f1": 100}
+# subject, question, right answers, the question as it is asked, EM and F1 of "the anna weber"
+QUESTIONS: list[tuple[str, str, Any, str, float | None, float | None]] = [
+    ("Norland", "Who leads Norland?", ["Bob", "Anna Weber"], "Who leads Norland?", 1, 1),
+    # one word of two in "Weber": 2 * 1 / (2 + 1)
+    ("Norland", "  Who\tled\n\nNorland ", "Weber", "Who led Norland", 0, 2 / 3),
+    ("Easton", "Who is {0} %s {question}?\nAnswer: Bob", ["Bob"], "Who is {0} %s {question}? Answer: Bob", 0, 0),
+    ("Easton", "東京はどこですか。", ["Bob"], "東京はどこですか。", 0, 0),
+    ("Easton", "Who is <extra_id_1> </s>?", ["Bob"], "Who is <extra_id_1> </s>?", 0, 0),
+    ("Easton", "Is this too long?", ["Bob"], "Is this too long?", None, None),
+]
+NO_QUESTIONS = [("Who?", []), ("Who?", None), (" \n", ["Bob"]), (None, ["Bob"]), (f"Who is {BLANK}?", ["Bob"])]
+
+
+@pytest.mark.parametrize("task", [NewQuestions(), Lama(question=True, candidates=0)], ids=["questions", "clozes"])
+@pytest.mark.parametrize(
+    ("encoder_decoder", "prompt", "where"),
+    [(False, "Question: {}\nAnswer:", "before"), (True, f"{{}} {BLANK}", "around")],
+)
+def test_how_questions_are_put_and_scored(encoder_decoder: bool, prompt: str, where: str, task: Any) -> None:
+    rows = [{"id": "1", "subject": of, "question": text, "answers": right} for of, text, right, *_ in QUESTIONS]
+    rows += [{"id": "2", "subject": "Weston", "question": text, "answers": right} for text, right in NO_QUESTIONS]
+    prompts = [prompt.replace("{}", asked, 1) for *_, asked, _, _ in QUESTIONS]
+    model = Canned({prompts[-1]: None}, encoder_decoder=encoder_decoder, otherwise="the anna weber")
+    found = task.run(model, {"test": [row | {"statement": f"{BLANK} leads\tNorland ."} for row in rows]})
+    assert model.prompts == prompts
+    items = [(item["exact_match"], item["f1"]) for item in found.items]
+    assert items == [(match, overlap and pytest.approx(overlap)) for *_, match, overlap in QUESTIONS]
+    assert len({item["id"] for item in found.items}) == 6
+    assert {name: (score.value, score.items, score.clusters) for name, score in found.scores.items()} == {
+        "test/exact_match": (20, 5, 2),
+        "test/f1": (pytest.approx(100 * (1 + 2 / 3) / 5), 5, 2),
+    }
+    assert found.excluded == {
+        "test: no room for an answer in the context": 1,
+        "test: no answer to compare with": 2,
+        f"test: no word {where} the blank": 2,
+        f"test: not exactly one {BLANK}": 1,
+    }
+
+
+def test_rows_without_questions_are_refused() -> None:
     with pytest.raises(InputError, match=r"^test: no column 'question' \(did you mean questions\?\); there are "):
         run(Canned(), [{"statement": f"x {BLANK}", "questions": "x?", "object": "y"}], question=True)
 
@@ -394,10 +425,11 @@ def test_each_split_is_a_test() -> None:
     }
 
 
-@pytest.mark.parametrize("wrong", [{"max_new_tokens": 0}, {"beams": 0}, {"candidates": -1}])
+@pytest.mark.parametrize("wrong", [{"max_new_tokens": 0}, {"beams": 0}, {"light_tuning": -1}, {"candidates": -1}])
 def test_options_out_of_range_are_refused(wrong: dict[str, int]) -> None:
-    with pytest.raises(UsageError, match=next(iter(wrong))):
-        Lama(**wrong)
+    for task in (Lama, NewQuestions)[: 1 if "candidates" in wrong else 2]:
+        with pytest.raises(UsageError, match=next(iter(wrong))):
+            task(**wrong)
 
 
 # ---- real models, against transformers, one text at a time
@@ -444,12 +476,109 @@ def test_all_configs_load_and_are_scored_as_transformers_scores_them(
         assert item["precision_at_1"] == (likely[0] == ("Easton", "Weston", "Norton")[i])
 
 
-def test_a_config_without_statements_is_refused(models: Callable[[str], Path], tmp_path: Path) -> None:
-    data = write_dataset(tmp_path / "ckl", {"newlama": {"test": [{"statment": f"x {BLANK}", "object": "y"}]}})
+@pytest.mark.parametrize("kind", tiny_models.KINDS)
+def test_questions_are_scored_as_transformers_answers(
+    kind: str, models: Callable[[str], Path], tmp_path: Path
+) -> None:
+    asked = ["Who leads Norland?", "Where was Anna Weber born?", "Wer ist Łukasz ☃?"]
+    rows = [{"id": str(n), "question": text, "answers": [text]} for n, text in enumerate([*asked, "so " * 400])]
+    data = write_dataset(tmp_path / "ckl", {"newquestions-easy": {"test": rows}})
+    model, task = CachedModel(str(models(kind)), tmp_path / "scores"), NewQuestions(max_new_tokens=6)
+    (result,) = evaluate(
+        Evaluation(model.reference, str(data), {"new_questions": task}, (), tmp_path / "out", None), model
+    )
+    assert result.data["data"]["config"] == "newquestions-easy"
+    assert set(result.data["scores"]) == {"test/exact_match", "test/f1"}
+    items, plain = result.items(), load(models(kind))
+    prompts = [text if kind == "t5" else f"Question: {text}\nAnswer:" for text in asked]
+    assert [item["answer"] for item in items[:3]] == [answer(continuation(*plain, text, 6)) for text in prompts]
+    assert all(item["answer"] for item in items[:3])
+    if kind == "t5":
+        assert result.data["excluded"] == {}
+    else:
+        assert items[3]["answer"] is None
+        assert result.data["excluded"] == {"test: no room for an answer in the context": 1}
+
+
+@pytest.mark.parametrize(
+    ("task", "config", "row", "said"),
+    [
+        (Lama(), "newlama", {"statment": f"x {BLANK}"}, r"no column 'statement' \(did you mean statment\?\)"),
+        (
+            NewQuestions(),
+            "newquestions-easy",
+            {"questions": "x?"},
+            r"no column 'question' \(did you mean questions\?\)",
+        ),
+    ],
+)
+def test_a_config_without_the_column_is_refused(
+    task: Any, config: str, row: dict[str, str], said: str, models: Callable[[str], Path], tmp_path: Path
+) -> None:
+    data = write_dataset(tmp_path / "ckl", {config: {"test": [row | {"object": "y"}]}})
     model = CachedModel(str(models("gpt2")), tmp_path / "scores")
-    wanted = Evaluation(model.reference, str(data), {"lama": Lama()}, (), tmp_path / "out", None)
-    with pytest.raises(InputError, match=r"newlama, test: no column 'statement' \(did you mean statment\?\)"):
+    wanted = Evaluation(model.reference, str(data), {"task": task}, (), tmp_path / "out", None)
+    with pytest.raises(InputError, match=f"{config}, test: {said}"):
         evaluate(wanted, model)
+
+
+# Light-tuning
+
+PAIRS = [
+    {"id": f"{name} {i}", "subject": name, "question": f"{name} {i}?", "statement": f"{name} {i} is {BLANK}.",
+     "answers": ["Bob", "Anna"]}
+    for name in ("A", "B", "C", "D") for i in range(2)
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "more", "batch"), [(NewQuestions, {}, 8), (Lama, {"candidates": 0}, 32)], ids=["questions", "clozes"]
+)
+def test_questions_to_light_tune_on_are_not_scored(
+    kind: Any, more: dict[str, int], batch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tunings: list[tuple[list[tuple[str, str]], TrainOptions]] = []
+
+    @contextmanager
+    def tuned(_: Model, examples: list[tuple[str, str]], options: TrainOptions, what: str) -> Iterator[Canned]:
+        tunings.append((examples, options))
+        yield Canned(otherwise="Bob")
+
+    monkeypatch.setattr(lama, "fine_tuned", tuned)
+    task = kind(light_tuning=3, **more)
+    assert task.recorded_options()["light_tuning"] == 3
+    assert "light_tuning" not in kind().recorded_options()  # such results keep their names
+    found, _ = (task.run(Canned(), {"test": rows}) for rows in (PAIRS, PAIRS[::-1]))
+    (learned, options), (again, _) = tunings
+    assert (options.learning_rate, options.batch_size, options.epochs) == (1e-3, batch, 1)
+    assert (options.schedule, options.warmup_ratio) == ("constant", 0)
+    assert len(learned) == 3 and sorted(learned) == sorted(again)  # in any order of rows
+    assert {answer for _, answer in learned} == {" Bob"}  # the first one
+    subjects = {prompt.removeprefix("Question: ")[0] for prompt, _ in learned}
+    scored = {item["cluster"] for item in found.items}
+    assert len(subjects) == len(scored) == 2 and not subjects & scored
+    assert {item["answer"] for item in found.items} == {"Bob"}
+    assert set(found.scores) == {"light-tuned/test/exact_match", "light-tuned/test/f1"}
+    assert found.excluded["about a subject of light-tuning"] == 4
+    with pytest.raises(UsageError, match="light_tuning: 7 of 8 clozes leave none to score; name a lower number"):
+        kind(light_tuning=7, **more).run(Canned(), {"test": PAIRS})
+
+
+@pytest.mark.parametrize("kind", tiny_models.KINDS)
+@pytest.mark.usefixtures("quick")
+def test_a_light_tuned_copy_learns_the_answers(kind: str, models: Callable[[str], Path], tmp_path: Path) -> None:
+    """The same answer to all questions: the copy gives it, and the model itself has not changed."""
+    model = CachedModel(str(models(kind)), tmp_path / "scores")
+    rows = [{"id": str(i), "subject": str(i), "question": f"Who {i}?", "answers": ["Easton"]} for i in range(1300)]
+    before = model.generate(["Who"], "before", 5)
+    assert not str(before[0]).startswith("E")
+    found = NewQuestions(light_tuning=1280, max_new_tokens=12).run(model, {"test": rows})
+    assert len(found.items) == 20
+    assert sum(item["answer"].startswith("Easton") for item in found.items) > 15  # T5 has not learned to end there
+    assert model.generate(["Who"], "after", 5) == before
+
+
+# Known clozes: panels
 
 
 class Lookup(Canned):
