@@ -5,8 +5,8 @@ import gzip
 import hashlib
 import json
 import random
-from collections.abc import Callable
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,22 @@ def test_compression_and_cuts_change_no_row(
         assert rows(tmp_path / "out", table) == rows(whole[0], table)
     for part in ("entities", "statements", "bytes", "closed"):
         assert total(reports, part) == total(whole[1], part)
+
+
+@pytest.mark.parametrize("cuts", [(), (3,), (6,), (10,), (3, 8, 10), (7, 8, 9, 10), range(1, 15)])
+def test_each_line_is_read_once_with_its_place(tmp_path: Path, cuts: Sequence[int]) -> None:
+    """A line belongs to the range in which it begins, or at whose end it begins; its place is counted from there."""
+    text = b"[\nab\n\ncdefghi\n]"
+    starts, ends = [0, *cuts], [*cuts, len(text)]
+    streams = [gzip.compress(text[start:end]) for start, end in zip(starts, ends, strict=True)]
+    (path := tmp_path / "d.json.gz").write_bytes(b"".join(streams))
+    offsets = list(accumulate(map(len, streams), initial=0))
+    found = []
+    for at, start in enumerate(starts):
+        end = None if at == len(cuts) else offsets[at + 1]
+        task = extract.EntityExtractTask(at, str(path), offsets[at], end, "enwiki", "en", False)
+        found += [(start + place, line) for place, line in extract.lines(task)]
+    assert found == [(0, b"["), (2, b"ab"), (5, b""), (6, b"cdefghi"), (14, b"]")]
 
 
 @pytest.mark.parametrize(("chunk", "held"), [(1, 1), (7, 50), (50, 7)])
