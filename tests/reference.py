@@ -661,7 +661,7 @@ class RefCandidates:
 
 
 Evidence = Callable[[str, Fact, int], tuple[str, str] | None]
-"""Of a split, a fact and a page: the sentence that supports the fact best, and its support; None if none names it."""
+"""Takes a split, a fact and a page. Returns the sentence that supports the fact best, and its support, or None."""
 
 
 def align_and_filter(

@@ -78,8 +78,8 @@ def lines(task: EntityExtractTask) -> Iterator[tuple[int, bytes]]:
 def line_blocks(task: EntityExtractTask) -> Iterator[tuple[int, bytes, list[tuple[int, int]]]]:
     """Yield what ``lines`` yields in blocks: the place of a block, its bytes, and the start and end of its lines.
 
-    Most lines of a month are not parsed, and to copy them would take as long as to decompress them. Raises InputError
-    for a line longer than ``MAX_LINE`` bytes.
+    The bytes are not cut into lines, because most lines are not parsed and copies take as long as decompression.
+    Raises InputError for a line longer than ``MAX_LINE`` bytes.
     """
     rest, place = b"", 0  # the start of a line that is not complete yet
     skip = task.start > 0  # the first line
@@ -93,7 +93,7 @@ def line_blocks(task: EntityExtractTask) -> Iterator[tuple[int, bytes, list[tupl
                 yield place, line, [(0, len(line) - 1)]
             if task.end is not None and piece.stream >= task.end:
                 return
-            place, skip = place + len(line) - start, False  # of the piece
+            place, skip = place + len(line) - start, False  # where the piece begins
             bounds: list[tuple[int, int]] = []
             while (end := data.find(b"\n", start)) >= 0:
                 bounds.append((start, end))

@@ -252,7 +252,7 @@ def test_a_hostile_world_agrees_with_the_reference(tmp_path: Path, seed: int) ->
     titles = wikidata[0].sitelinks | wikidata[1].sitelinks
 
     def evidence(split: str, fact: reference.Fact, page_id: int) -> tuple[str, str] | None:
-        """The first of the sentences that support a fact best, as test_support.py says of each of them."""
+        """The first sentence with the best support. test_support.py tests how support is judged."""
         page = articles[split != "deleted"].get(page_id)
         texts = sentences(page.text) if split == "unchanged" and page is not None else None
         row = changed_texts.get(split, {}).get(page_id)

@@ -26,7 +26,7 @@ _NO_JSON = (
 
 
 def every_mutation(data: bytes) -> Iterator[bytes]:
-    """Yield JSON with each field removed or replaced by a wrong value, the values alone, and what is not JSON.
+    """Yield JSON with each field removed or replaced by a wrong value, each wrong value by itself, and broken JSON.
 
     Of a list, only the first entry is changed.
     """

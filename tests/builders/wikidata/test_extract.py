@@ -109,7 +109,7 @@ def test_compression_and_cuts_change_no_row(
 
 @pytest.mark.parametrize("cuts", [(), (3,), (6,), (10,), (3, 8, 10), (7, 8, 9, 10), range(1, 15)])
 def test_each_line_is_read_once_with_its_place(tmp_path: Path, cuts: Sequence[int]) -> None:
-    """A line belongs to the range in which it begins, or at whose end it begins; its place is counted from there."""
+    """A line that begins in a range, or exactly at its end, belongs to it. Places count from its start."""
     text = b"[\nab\n\ncdefghi\n]"
     starts, ends = [0, *cuts], [*cuts, len(text)]
     streams = [gzip.compress(text[start:end]) for start, end in zip(starts, ends, strict=True)]
