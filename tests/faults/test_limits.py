@@ -285,14 +285,14 @@ HUGE: dict[str, str] = {
 
 @pytest.mark.fault(
     "large page",
-    "build: pages of 2 MB, in a process limited to 1.2 GB",
+    "build: pages of 2 MB, in a process limited to 1.3 GB",
     "each is read or dropped by reason, and the counts add up",
 )
 def test_the_largest_pages_within_a_limit(tmp_path: Path, record_property: Callable[[str, object], None]) -> None:
     """A process holds several forms of a page at once."""
     more = dict(zip(DATES, ("", "It is there."), strict=True))
     numbered = list(enumerate(HUGE.values(), 1))
-    done = build_limited(tmp_path, 1200, lambda date: {i: f"{text}\n\nLast. {more[date]}" for i, text in numbered})
+    done = build_limited(tmp_path, 1300, lambda date: {i: f"{text}\n\nLast. {more[date]}" for i, text in numbered})
     assert done.returncode == 0, done.stderr
     [manifest] = read_manifests(tmp_path / "out")
     assert problems(tmp_path / "out", manifest) == []
