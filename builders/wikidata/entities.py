@@ -102,9 +102,6 @@ class ItemStatement(NamedTuple):
     point_day: int | None
 
 
-_new = tuple.__new__  # Statement(...) takes three times as long
-
-
 class Entity(msgspec.Struct, frozen=True):
     """An item (Q) or property (P), reduced to what the dataset needs."""
 
@@ -115,8 +112,13 @@ class Entity(msgspec.Struct, frozen=True):
     aliases: list[str]
     title: str | None  # title of its page in the wiki
     modified: str = ""  # time of the revision, as 2021-12-01T08:15:30Z; missing in dumps of 2014
-    statements: list[ItemStatement] = []
+    values: list[Any] = []  # of its statements, one after another: so many tuples would take memory and time
     dropped: dict[str, int] = {}
+
+    @property
+    def statements(self) -> list[ItemStatement]:
+        """Its statements that are not dropped."""
+        return list(map(ItemStatement._make, zip(*[iter(self.values)] * len(ItemStatement._fields), strict=True)))
 
 
 class NotAnEntity(ValueError):
@@ -243,7 +245,7 @@ def _add_statements(entity: Entity, relation: str, statements: Sequence[_Stateme
     if number is None:
         dropped["bad_property"] = dropped.get("bad_property", 0) + len(statements)
         return
-    best, add = "normal", entity.statements.append
+    best, add = "normal", entity.values.extend
     for statement in statements:
         if statement is not None and statement.rank == "preferred":
             best = "preferred"
@@ -263,8 +265,7 @@ def _add_statements(entity: Entity, relation: str, statements: Sequence[_Stateme
             if dates.P585:
                 point = _earliest(dates.P585)
         rank = statement.rank
-        found = (number, target, rank == best, rank, statement.id, start, end, point)
-        add(_new(ItemStatement, found))
+        add((number, target, rank == best, rank, statement.id, start, end, point))
 
 
 def _item(statement: _Statement | _AnyStatement | None) -> int | str:

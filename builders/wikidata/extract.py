@@ -10,7 +10,6 @@ import re
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -294,10 +293,10 @@ class _RowBuffer:
 
     def add(self, entity: Entity, record: int, size: int) -> None:
         """Add an item that was read from a line of ``size`` bytes."""
-        statements, number = entity.statements, entity.number
-        self._entity_values += (number, entity.lastrevid, entity.label, entity.aliases or None, entity.title)
-        self._entity_values += (record, len(statements), entity.dropped)
-        self._fact_values.extend(chain.from_iterable(statements))
+        statements = len(entity.values) // len(ItemStatement._fields)
+        self._entity_values += (entity.number, entity.lastrevid, entity.label, entity.aliases or None, entity.title)
+        self._entity_values += (record, statements, entity.dropped)
+        self._fact_values += entity.values
         self._line_bytes += size
         if len(self._entity_values) + len(self._fact_values) >= _MAX_VALUES or self._line_bytes >= _MAX_LINE_BYTES:
             self.write()
