@@ -24,6 +24,7 @@ NAMED: dict[str, tuple[str, str, str | None, bool]] = {
     "a label": ("Angola borders Zambia.", "Zambia", "Zambia", True),
     "inside a longer linked name": (f"Angola borders the Democratic {CONGO}.", CONGO, CONGO, False),
     "both": (f"The Democratic {CONGO} borders the {CONGO}.", CONGO, CONGO, True),
+    "both, the longer name last": (f"The {CONGO} borders the Democratic {CONGO}.", CONGO, CONGO, True),
     "a link with another text": ("Angola borders Congo.", CONGO, CONGO, True),
     "a link with an adjective": ("He was a British painter.", "United Kingdom", "United Kingdom", True),
     "a link to another thing of that name": ("He was born in Georgia.", "Georgia", "Georgia", False),
@@ -34,11 +35,23 @@ NAMED: dict[str, tuple[str, str, str | None, bool]] = {
     "a kind of state": ("He visited the Republic of Kenya.", "Kenya", None, True),
     "a title": ("They met President Ann Weber.", "Ann Weber", None, True),
     "a title with a stop": ("They met Dr. Ann Weber.", "Ann Weber", None, True),
+    "a title with of": ("They met the Queen of Norland.", "Norland", None, True),
+    "a word with a stop": ("They met Messrs. Weber.", "Weber", None, True),
+    "a name that begins with a stop": ("They met in St. Marn.", "Marn", None, False),
+    "a link to the page of that name": ("He was born in Oslo.", "Oslo", None, True),
     "after a word that opens the sentence": ("In Zambia it rained.", "Zambia", "Zambia", True),
     "after a comma": ("She lives in Bergen, Norway.", "Norway", None, True),
     "a linked label in a longer name": ("The City of Oslo Council met.", "Oslo", "Oslo", True),
     "a common noun": ("Natural resources: Iron ore, gold.", "gold", None, True),
     "in capitals": ("ZAMBIA", "Zambia", None, True),
+    "a common noun before a name": ("It sells gold Krone coins.", "gold", None, True),
+    "a name that ends in a stop": ("He left Acme Inc. They grew.", "Acme Inc.", None, True),
+    "part of a place": ("Most of Vienna burned.", "Vienna", None, True),
+    "part of a place, in a later sentence": ("It rained. Most of Vienna burned.", "Vienna", None, True),
+    "a letter after a number": ("See 1.a there.", "a", None, True),
+    "a letter before a number": ("See a.1 there.", "a", None, True),
+    "a number of its own": ("It fell to -5 at 3 4 times.", "3", None, True),
+    "a number with a sign": ("It fell to -5 at night.", "5", None, True),
 }
 
 
@@ -92,6 +105,16 @@ CASES = [
     Case("Veska", 36, "Oslun", "Norland's capital Oslun lies across the strait.", "mentioned"),
     Case("Veska", 36, "Oslun", "Marn is the capital, but Oslun is larger.", "mentioned"),
     Case("Veska", 36, "Oslun", "Oslun is not the capital.", "mentioned"),
+    Case("Veska", 36, "Capital City", "The Capital City was founded.", "mentioned"),
+    Case("Veska", 36, "Oslun City", "Oslun City is the capital.", "stated"),
+    Case("Veska", 36, "Oslun", "Veska's capital is Oslun.", "stated"),
+    Case("Veska", 36, "Oslun", "The Grand Prince is in the capital Oslun.", "stated"),
+    Case("Veska", 36, "Oslun", "Bo Berg walked to the capital Oslun.", "stated"),
+    Case("Veska", 36, "Oslun", "Oslun and Marn are capitals of Georgia.", "mentioned"),
+    Case("Veska", 36, "Oslun", "Marn (capital), Oslun and Berg are here.", "mentioned"),
+    Case("Veska", 36, "Oslun", "Here lies (as the capital) Oslun.", "stated"),
+    Case("Veska", 36, "Oslun", "Marn is far (capital Oslun).", "stated"),
+    Case("Veska", 35, "Ana Holt", "Head of State is Ana Holt.", "stated"),
     Case("Veska", 47, "Oslun", f"It borders {', '.join(f'S{n}' for n in 'abcdefghijklmnopq')} and Oslun.", "stated"),
     Case("Veska", 47, "Oslun", f"Its border {'runs along the river ' * 4} to Oslun.", "mentioned"),
     Case("Veska", 36, "Oslun", "It lies on the river.", "mentioned", "Capital"),
@@ -103,6 +126,9 @@ CASES = [
     Case("Bo Lind", 19, "Marn", "Marn was a quiet town.", "mentioned", "Birth"),
     Case("Veska", 37, "French", "Languages of Veska: French (official), German.", "stated"),
     Case("Veska", 37, "German", "Languages of Veska: French (official), German.", "mentioned"),
+    Case("Veska", 37, "French", "Languages: French is official.", "stated"),
+    Case("Veska", 37, "French", "Languages: French is also official.", "mentioned"),
+    Case("Veska", 37, "French", "Languages: French, official.", "mentioned"),
     Case("Veska", 47, "Norland", "It is bordered to the east by Ostland, to the west by Norland.", "stated"),
     Case("Veska", 47, "Norland", "In 1950 it signed a treaty with Norland.", "mentioned"),
     Case("Veska", 47, "Norland", "Norland", "list", "Geography", "It has borders with the following countries:"),
@@ -112,6 +138,9 @@ CASES = [
     Case("Veska", 463, "SAARC", "Veska is a member of WTO, SAARC, ECO, and OIC.", "stated"),
     Case("Veska", 9008, "gold", "Natural resources of Veska: Iron ore, gold.", "stated"),
     Case("Veska", 9008, "iron", "Natural resources of Veska: Iron ore, gold.", "mentioned"),
+    Case("Veska", 9008, "iron", "Natural resources of Veska: iron and gold.", "stated"),
+    Case("Veska", 9008, "gold", "Natural resources of Veska: the gold.", "stated"),
+    Case("Veska", 9008, "Gold", "Natural resources of Veska: mostly Gold.", "stated"),
     Case("Veska", 9008, "petroleum", "Natural resources of Veska: refined petroleum, gold.", "mentioned"),
     Case("Veska", 6, "Ana Holt", "Ana Holt took office as prime minister in May.", "stated"),
     Case("Veska", 6, "Ana Holt", "Prime Minister Ana Holt opened the fair.", "stated"),
@@ -122,6 +151,7 @@ CASES = [
     Case("Bo Lind", 19, "Marn", "Young Bo Lind was born in Marn.", "stated"),
     Case("Bo Lind", 19, "Marn", "Records give Marn as the place of birth.", "stated"),
     Case("Bo Lind", 19, "Marn", "Bo Lind (4 May 1950, Marn – 3 June 2010, Oslun) was a painter.", "stated"),
+    Case("Bo Lind", 19, "Oslun", "Bo Lind (4 May 1950, Marn – 3 June 2010, Oslun) was a painter.", "mentioned"),
     Case("Bo Lind", 20, "Oslun", "Bo Lind (4 May 1950, Marn – 3 June 2010, Oslun) was a painter.", "stated"),
     Case("Bo Lind", 20, "Marn", "Bo Lind (4 May 1950, Marn – 3 June 2010, Oslun) was a painter.", "mentioned"),
     Case("Bo Lind", 19, "Marn", "His wife was born in Marn.", "mentioned"),
@@ -130,32 +160,64 @@ CASES = [
     Case("Bo Lind", 19, "Marn", "He moved to Marn in 1970.", "mentioned"),
     Case("Bo Lind", 20, "Marn", "After his death, a museum was opened in Marn.", "mentioned"),
     Case("Bo Lind", 26, "Ida Lund", "In 1980 he married Ida Lund.", "stated"),
+    Case("Bo Lind", 26, "Ana Holt", "Ida Lund married Ana Holt.", "mentioned"),
+    Case("Bo Lind", 26, "Lund", "Lund's husband Bo came.", "stated"),
     Case("Bo Lind", 26, "Ida Lund", "He painted a portrait of Ida Lund and her husband.", "mentioned"),
     Case("Bo Lind", 108, "Marn University", "He has been a professor at Marn University since 1990.", "stated"),
     Case("Bo Lind", 108, "Marn University", "The library of Marn University has his work.", "mentioned", "Work"),
     Case("Bo Lind", 69, "Marn University", "Marn University", "list", "Education", ""),
     Case("Bo Lind", 166, "Silver Medal", "Silver Medal (1999)", "list", "Awards and honours", ""),
     Case("Bo Lind", 102, "Green League", "He was a sharp critic of the Green League.", "mentioned"),
+    Case("Kestrel", 136, "jazz album", "Kestrel is a jazz album.", "stated"),
+    Case("Kestrel", 136, "jazz album", "Kestrel is hardly a jazz album.", "mentioned"),
     Case("Kestrel", 127, "Hale Group", "Owner: Hale Group", "stated"),
     Case("Oslun", 190, "Marn", "Marn, Veska", "list", "Twin towns", "Oslun is twinned with:"),
 ]
 
 
-def graded(case: Case, language: str = "en") -> str:
+def test_positions_stay_the_same_without_case() -> None:
+    assert fold("İn Der STRAßE") == "İn der straße"
+
+
+def words(count: int) -> str:
+    return " ".join(["w"] * count)
+
+
+# A sentence at a limit of the rule, which states that Oslun is the capital, and one beyond it, which mentions it.
+LIMITS = {
+    "words before the object": [f"The capital {words(count)} Oslun." for count in (14, 15)],
+    "words before the object, in a list": [f"The capital S, {words(count)} Oslun." for count in (139, 140)],
+    "words behind the object": [f"Oslun {words(count)} capital." for count in (7, 8)],
+    "characters before the object": [f"The capital {'w' * count} Oslun." for count in (1498, 1499)],
+    "characters behind the object": [f"Oslun {'w' * count} capital." for count in (1498, 1499)],
+    "names of the object": ["Oslun; " * count + "its capital is Oslun." for count in (7, 8)],
+    "words within a cue": [f"The seat {words(count)} government is Oslun." for count in (3, 4)],
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_a_limit(limit: str) -> None:
+    for sentence, expected in zip(LIMITS[limit], ("stated", "mentioned"), strict=True):
+        assert graded(Case("Veska", 36, "Oslun", sentence, expected))[1] == expected
+
+
+def graded(case: Case, language: str = "en") -> tuple[int, str]:
     names, subject = Names(case.object, None, ()), Subject.of(case.subject)
     spans = list(names.find(case.sentence, fold(case.sentence)))
     if not spans:
-        return "mentioned"  # the sentence is not evidence
+        return 0, "mentioned"  # the sentence is not evidence
     place = Place((case.heading,) if case.heading else (), case.lead_in or "", case.lead_in is not None)
     phrases = PHRASES.get(case.relation, [])
     cues = cues_of(case.relation, phrases, language)
     label = phrases[0] if phrases else ""
-    return support.support(case.relation, label, case.sentence, spans, place, cues, subject)[1]
+    return support.support(case.relation, label, case.sentence, spans, place, cues, subject)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.relation} {case.sentence}"[:60])
 def test_support(case: Case) -> None:
-    assert graded(case) == case.expected
+    by_heading = case.heading and case.lead_in is None
+    rank = {"mentioned": 0, "list": 1, "stated": 2 if by_heading else 3}[case.expected]
+    assert graded(case) == (rank, case.expected)
 
 
 # A word, and a sentence that it turns into no support.
@@ -178,7 +240,13 @@ DENYING = {
 def test_a_word_that_denies(word: str) -> None:
     for said, expected in ((word, "mentioned"), ("now", "stated")):
         case = Case("Veska", 36, "Oslun", DENYING[word].format(said), expected)
-        assert graded(case) == expected
+        assert graded(case)[1] == expected
+
+
+def test_a_sentence_that_begins_with_the_text_of_a_link_is_about_that_article() -> None:
+    sentence, capital = "Marn is far from Oslun, the capital.", cues_of(36, ["capital"], "en")
+    for others, expected in (((), True), (("marn",), False)):
+        assert support.states(sentence, 17, 22, capital, Subject.of("Veska", others=others)) is expected
 
 
 @pytest.mark.parametrize(
@@ -187,6 +255,7 @@ def test_a_word_that_denies(word: str) -> None:
         ("fr", "capitale", "La capitale est Marn.", "Marn", "stated"),
         ("fr", "capitale", "La cité de Marn est grande.", "Marn", "mentioned"),
         ("ja", "首都", "ノルランドの首都はマルンである。", "マルン", "stated"),
+        ("ja", "首都", "首都マルンは大きい。", "マルン", "stated"),
         ("ja", "首都", "マルンで会議があった。", "マルン", "mentioned"),
     ],
 )
