@@ -112,7 +112,7 @@ class Entity(msgspec.Struct, frozen=True):
     aliases: list[str]
     title: str | None  # title of its page in the wiki
     modified: str = ""  # time of the revision, as 2021-12-01T08:15:30Z; missing in dumps of 2014
-    values: list[Any] = []  # of its statements, one after another: so many tuples would take memory and time
+    values: list[Any] = []  # the fields of all its statements in a row; a tuple for each would take time
     dropped: dict[str, int] = {}
 
     @property

@@ -28,7 +28,7 @@ from temporalwiki.builders.wikidata.revision_index import RevisionIndex
 from temporalwiki.builders.wikidata.tables import PROPERTIES, BucketWriter, Integers
 from temporalwiki.builders.wikipedia.titles import title_hash
 
-VERSION = 14
+VERSION = 15
 RANGE = 192 << 20  # compressed bytes a task: about 140,000 items and a million statements
 MAX_LINE = 128 << 20
 INSTANCE_OF = 31

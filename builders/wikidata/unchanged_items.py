@@ -20,7 +20,7 @@ from temporalwiki.builders.stages import Report
 from temporalwiki.builders.wikidata import buckets, tables
 from temporalwiki.builders.wikidata.entities import DROPPED
 
-ITEMS_A_TASK = 50_000
+ITEMS_A_TASK = 50_000  # all of their rows are held; with more, new memory takes longer than the work on it
 _FINISHED = "finished.json"
 _COUNTS = ("facts", "not_best_rank", *DROPPED)
 
